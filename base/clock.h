@@ -1,0 +1,25 @@
+// Time. Deadlines are steady; leases are boot time, which counts a suspended machine; the wall clock
+// is for printing and for comparing nodes, never for a decision.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace hvd {
+
+using Nanos = std::chrono::nanoseconds;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+// CLOCK_BOOTTIME since boot.
+[[nodiscard]] Nanos boottime_now();
+
+// CLOCK_REALTIME since the epoch.
+[[nodiscard]] Nanos realtime_now();
+
+// "16:05:59.123" of a wall clock time, local zone.
+[[nodiscard]] std::string format_time_of_day(Nanos realtime);
+
+// "0.31 s", "2 min 5 s": for sentences.
+[[nodiscard]] std::string format_duration(Nanos duration);
+
+}  // namespace hvd

@@ -1,0 +1,63 @@
+// The one thread that owns all state of a program: an io_context, coroutines that wait on it, and an
+// event that coroutines wait for. Everything here is used on the loop's thread only, except post().
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/clock.h"
+
+namespace hvd {
+
+using Loop = boost::asio::io_context;
+
+template <typename T = void>
+using Task = boost::asio::awaitable<T>;
+
+// Completion token of every wait: errors come back as values, nothing throws.
+inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+// A latch: wait() returns at once after set(). Waiters must not outlive it.
+class Event {
+ public:
+  explicit Event(Loop& loop) : timer_(loop, SteadyTime::max()) {}
+  void set() {
+    is_set_ = true;
+    timer_.cancel();
+  }
+  void clear() { is_set_ = false; }
+  [[nodiscard]] bool is_set() const { return is_set_; }
+  Task<void> wait() {
+    while (!is_set_) co_await timer_.async_wait(kAwait);
+  }
+  // Returns whether the event was set by the deadline.
+  Task<bool> wait_until(SteadyTime deadline) {
+    boost::asio::steady_timer limit(timer_.get_executor(), deadline);
+    limit.async_wait([this](const boost::system::error_code& error) {
+      if (!error) timer_.cancel();
+    });
+    while (!is_set_ && std::chrono::steady_clock::now() < deadline) {
+      co_await timer_.async_wait(kAwait);
+    }
+    limit.cancel();
+    co_return is_set_;
+  }
+
+ private:
+  boost::asio::steady_timer timer_;
+  bool is_set_ = false;
+};
+
+// Returns after the time has come.
+inline Task<void> wait_for(Loop& loop, SteadyTime::duration duration) {
+  boost::asio::steady_timer timer(loop, duration);
+  co_await timer.async_wait(kAwait);
+}
+
+}  // namespace hvd

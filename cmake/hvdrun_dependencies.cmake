@@ -1,0 +1,30 @@
+# Every outside library as one imported target hvdrun::dep_NAME; nothing is downloaded here.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++)
+pkg_check_modules(LIBSSH REQUIRED IMPORTED_TARGET libssh)
+find_program(PROTOC protoc REQUIRED)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+find_path(TL_EXPECTED_INCLUDE tl/expected.hpp REQUIRED)
+
+add_library(hvdrun_asio INTERFACE)
+add_library(hvdrun::asio ALIAS hvdrun_asio)
+target_link_libraries(hvdrun_asio INTERFACE Boost::boost Threads::Threads)
+target_compile_definitions(hvdrun_asio INTERFACE BOOST_ASIO_NO_DEPRECATED)
+
+# The agent is one fully static program; sanitizer builds link it dynamically.
+if(HVDRUN_SANITIZE)
+  set(HVDRUN_GRPC_FOR_AGENT PkgConfig::GRPC)
+else()
+  # The list that pkg-config gives for static linking; archives name each other, hence the group.
+  set(grpc_static ${GRPC_STATIC_LIBRARIES})
+  list(REMOVE_DUPLICATES grpc_static)
+  add_library(hvdrun_grpc_static INTERFACE)
+  target_link_libraries(hvdrun_grpc_static INTERFACE -Wl,--start-group ${grpc_static} protobuf
+                        -Wl,--end-group)
+  set(HVDRUN_GRPC_FOR_AGENT hvdrun_grpc_static)
+endif()

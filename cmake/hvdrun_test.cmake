@@ -1,0 +1,18 @@
+# hvdrun_test(NAME SRCS file... [LIBS target...] [LABEL label] [TIMEOUT seconds])
+# A GoogleTest program and its ctest entry; the default label is "unit".
+find_package(GTest REQUIRED)
+
+function(hvdrun_test name)
+  cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SRCS;LIBS" ${ARGN})
+  if(NOT T_LABEL)
+    set(T_LABEL unit)
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${T_SRCS})
+  target_link_libraries(${name} PRIVATE hvdrun::flags ${T_LIBS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
+endfunction()

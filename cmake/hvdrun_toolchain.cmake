@@ -1,0 +1,27 @@
+# Language level, warnings, sanitizers, ccache and where programs land.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+if(HVDRUN_TIDY)
+  find_program(CLANG_TIDY clang-tidy REQUIRED)
+  set(CMAKE_CXX_CLANG_TIDY ${CLANG_TIDY} --quiet)
+endif()
+
+add_library(hvdrun_flags INTERFACE)
+add_library(hvdrun::flags ALIAS hvdrun_flags)
+target_compile_options(hvdrun_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+                       -Woverloaded-virtual)
+target_include_directories(hvdrun_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+if(HVDRUN_WERROR)
+  target_compile_options(hvdrun_flags INTERFACE -Werror)
+endif()
+if(HVDRUN_SANITIZE)
+  add_compile_options(-fsanitize=${HVDRUN_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${HVDRUN_SANITIZE})
+endif()

@@ -1,0 +1,125 @@
+#include "proto/worker_env.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+
+namespace hvd {
+namespace {
+
+// The person's and the session's own, which mean another thing on a node.
+constexpr std::array kDeniedNames = {
+    "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR",
+    "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "MAIL", "TERM_SESSION_ID",
+    // rank variables of torch, Horovod, MPI and PMI launchers and of DeepSpeed
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
+    "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "MASTER_HOST",
+    "NODE_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE", "HOROVOD_RANK", "HOROVOD_SIZE",
+    "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
+    "HOROVOD_HOSTNAME", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS", "HOROVOD_ELASTIC",
+    "HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT", "HOROVOD_GLOO_IFACE",
+    "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "ACCELERATE_PROCESS_INDEX",
+};
+constexpr std::array kDeniedPrefixes = {
+    "SSH_", "XDG_", "DBUS_", "HVDRUN_", "TORCHELASTIC_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_",
+    "OMPI_WORLD_", "PMI_", "PMIX_", "PRTE_", "HYDRA_", "SLURM_", "SLURMD_", "FLUX_TASK_",
+    "FLUX_JOB_", "PALS_", "MPIEXEC_", "JSM_NAMESPACE_",
+};
+
+}  // namespace
+
+bool is_denied(std::string_view name) {
+  const auto is_name = [name](const char* denied) { return name == denied; };
+  const auto is_prefix = [name](const char* denied) {
+    return name.substr(0, std::strlen(denied)) == denied;
+  };
+  return std::any_of(kDeniedNames.begin(), kDeniedNames.end(), is_name) ||
+         std::any_of(kDeniedPrefixes.begin(), kDeniedPrefixes.end(), is_prefix);
+}
+
+EnvList split_environ(const char* const* environ) {
+  EnvList result;
+  for (; environ != nullptr && *environ != nullptr; ++environ) {
+    const std::string_view entry(*environ);
+    const auto equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    result.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return result;
+}
+
+EnvList filter_launcher_env(const EnvList& environment) {
+  EnvList result;
+  for (const auto& variable : environment) {
+    if (!is_denied(variable.first)) result.push_back(variable);
+  }
+  return result;
+}
+
+EnvList rank_env(const RankPlace& place) {
+  const auto text = [](std::uint32_t value) { return fmt::format_int(value).str(); };
+  return {
+      {"RANK", text(place.rank)},
+      {"WORLD_SIZE", text(place.size)},
+      {"LOCAL_RANK", text(place.local_rank)},
+      {"LOCAL_WORLD_SIZE", text(place.local_size)},
+      {"GROUP_RANK", text(place.node)},
+      {"GROUP_WORLD_SIZE", text(place.num_nodes)},
+      {"ROLE_RANK", text(place.rank)},
+      {"ROLE_WORLD_SIZE", text(place.size)},
+      {"ROLE_NAME", "default"},
+      {"TORCHELASTIC_RESTART_COUNT", "0"},
+      {"TORCHELASTIC_MAX_RESTARTS", "0"},
+      {"HOROVOD_HOSTNAME", place.host},
+      {"HOROVOD_RANK", text(place.rank)},
+      {"HOROVOD_SIZE", text(place.size)},
+      {"HOROVOD_LOCAL_RANK", text(place.local_rank)},
+      {"HOROVOD_LOCAL_SIZE", text(place.local_size)},
+      {"HOROVOD_CROSS_RANK", text(place.cross_rank)},
+      {"HOROVOD_CROSS_SIZE", text(place.cross_size)},
+  };
+}
+
+EnvList node_env(std::string_view job_id, std::uint32_t node, std::string_view master_addr,
+                 std::uint32_t master_port, std::string_view address) {
+  return {
+      {"MASTER_ADDR", std::string(master_addr)},
+      {"MASTER_PORT", fmt::format_int(master_port).str()},
+      {"HVDRUN_JOB_ID", std::string(job_id)},
+      {"HVDRUN_NODE", fmt::format_int(node).str()},
+      {"HVDRUN_ADDRESS", std::string(address)},
+  };
+}
+
+EnvList node_env_if_unset(std::uint32_t local_size, std::uint32_t num_nodes,
+                          std::string_view interface) {
+  EnvList result = {{"PYTHONUNBUFFERED", "1"}};
+  if (local_size > 1) result.emplace_back("OMP_NUM_THREADS", "1");
+  if (num_nodes > 1 && !interface.empty()) {
+    result.emplace_back("GLOO_SOCKET_IFNAME", std::string(interface));
+    result.emplace_back("NCCL_SOCKET_IFNAME", fmt::format("={}", interface));
+  }
+  return result;
+}
+
+EnvList merge_env(const std::vector<const EnvList*>& layers, const EnvList& if_unset) {
+  std::map<std::string, std::string> merged;
+  for (const EnvList* layer : layers) {
+    for (const auto& [name, value] : *layer) merged[name] = value;
+  }
+  for (const auto& [name, value] : if_unset) merged.try_emplace(name, value);
+  return {merged.begin(), merged.end()};
+}
+
+std::optional<std::string> find_env(const EnvList& environment, std::string_view name) {
+  // The last one counts, as in a merged list of layers.
+  const auto found = std::find_if(environment.rbegin(), environment.rend(),
+                                  [name](const auto& variable) { return variable.first == name; });
+  if (found == environment.rend()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace hvd
