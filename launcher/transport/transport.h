@@ -1,0 +1,107 @@
+// How a byte stream to a node's agent comes to be. Three kinds (command, local, ssh) stand behind one
+// interface: open() reaches the node, places the agent if it is missing, starts it and hands over a
+// connected non-blocking socket on which the next byte is the agent's HTTP/2.
+//
+// Lifecycle: a Transport is made once for a run and outlives its connections. Thread: the loop's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/loop.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+
+namespace hvd {
+
+// Start phases in order, as the status line names them.
+enum class Phase {
+  kWaiting,
+  kResolve,
+  kConnect,
+  kAuthenticate,
+  kPlaceAgent,
+  kStartAgent,
+  kHello,
+  kFabric,
+  kSpawn,
+  kRunning,
+};
+[[nodiscard]] const char* phase_name(Phase phase);  // "authenticate"
+
+struct Target {
+  std::uint32_t node = 0;  // node index
+  std::string host;
+  std::string user;        // empty: default
+  std::uint16_t port = 0;  // 0: default
+};
+
+struct OpenRequest {
+  Target target;
+  SteadyTime deadline;                       // of the whole start; each step ends by it
+  std::function<void(Phase)> on_phase;       // called on the loop's thread
+};
+
+// A running agent's stream. Destruction closes it without blocking and ends helper processes.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  // The socket for gRPC; valid once.
+  [[nodiscard]] virtual UniqueFd take_stream() = 0;
+
+  // What the other side printed beside the stream: stderr, and noise before the agent was ready. For
+  // the text of an error. At most 4 KiB.
+  [[nodiscard]] virtual std::string diagnostics() const = 0;
+
+  // Where the agent runs on the node, as it told: for -vv.
+  [[nodiscard]] virtual std::string agent_path() const = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Errors name the host, the phase and the remedy. At the deadline the error's code is kTimeout.
+  // Cancellation: closing everything is done by destroying the Transport after the loop has run dry,
+  // or earlier by abort().
+  [[nodiscard]] virtual Task<Result<std::unique_ptr<Connection>>> open(OpenRequest request) = 0;
+
+  // Every open() under way ends soon with an error. Does not block.
+  virtual void abort() = 0;
+};
+
+// The agent program that hvdrun carries: hvd-agent beside hvdrun. `sum` is the first 16 hex digits of
+// its SHA-256, part of the file's name on the node.
+struct AgentImage {
+  std::string path;
+  std::string sum;
+  std::uint64_t size = 0;
+};
+// Looks beside /proc/self/exe, then in ../lib/hvdrun.
+[[nodiscard]] Result<AgentImage> find_agent_image();
+
+struct CommandTransportConfig {
+  std::vector<std::string> rsh;  // words; {host} {user} {port} are replaced inside words
+  AgentImage agent;
+};
+[[nodiscard]] std::unique_ptr<Transport> make_command_transport(Loop& loop,
+                                                                CommandTransportConfig config);
+
+// Our own hvd-agent as a child on this machine: nothing to reach, nothing to place.
+[[nodiscard]] std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent);
+
+struct SshTransportConfig {
+  std::string config_file;         // --ssh-config; empty: the user's and the system's
+  std::string identity_file;       // -i
+  std::uint16_t port = 0;          // -p
+  bool accept_new_host_keys = false;
+  std::chrono::nanoseconds lease;  // TCP_USER_TIMEOUT of the sockets
+  AgentImage agent;
+};
+[[nodiscard]] std::unique_ptr<Transport> make_ssh_transport(Loop& loop, SshTransportConfig config);
+
+}  // namespace hvd
