@@ -1,1 +1,32 @@
+# hvdrun_agent: the job on this node; its *_edge files speak gRPC. hvd-agent: the program, with the
+# shim in it, one static file that needs nothing of the node.
+add_library(hvdrun_agent STATIC
+  executable.cc fabric.cc fabric_probe.cc interfaces.cc job.cc job_dir.cc job_messages.cc
+  job_state.cc leftovers.cc master_port.cc output_queue.cc preflight.cc read_file.cc
+  rendezvous_edge.cc server_edge.cc service_edge.cc shim_channel.cc shim_process.cc shim_watch.cc
+  spool.cc stdio_stream.cc store_relay.cc worker_spec.cc)
+add_library(hvdrun::agent ALIAS hvdrun_agent)
+add_dependencies(hvdrun_agent hvdrun_services)  # its generated headers
+target_link_libraries(hvdrun_agent PUBLIC hvdrun::proto hvdrun::base PRIVATE hvdrun::flags)
+target_compile_definitions(hvdrun_agent PUBLIC HVDRUN_VERSION="${PROJECT_VERSION}")
+target_compile_options(hvdrun_agent PRIVATE -ffunction-sections -fdata-sections)
 
+if(TARGET hvdrun_shim)
+  add_executable(hvd-agent main.cc)
+  target_link_libraries(hvd-agent PRIVATE hvdrun_agent hvdrun_shim hvdrun_services hvdrun_messages
+                        ${HVDRUN_GRPC_FOR_AGENT} hvdrun::flags)
+  target_link_options(hvd-agent PRIVATE -Wl,--gc-sections $<$<NOT:$<CONFIG:Debug>>:-s>)
+  if(NOT HVDRUN_SANITIZE)
+    target_link_options(hvd-agent PRIVATE -static)
+  endif()
+endif()
+# gRPC's generated services hide their own synchronous methods.
+set_source_files_properties(rendezvous_edge.cc service_edge.cc PROPERTIES
+                            COMPILE_OPTIONS -Wno-overloaded-virtual)
+
+hvdrun_test(agent_test SRCS agent_test.cc LIBS hvdrun_agent hvdrun_shim hvdrun_services PkgConfig::GRPC
+            protobuf)
+hvdrun_test(agent_process_test SRCS agent_process_test.cc
+            LIBS hvdrun::base hvdrun_services PkgConfig::GRPC protobuf)
+target_compile_definitions(agent_process_test PRIVATE HVD_AGENT_PATH="$<TARGET_FILE:hvd-agent>")
+add_dependencies(agent_process_test hvd-agent)

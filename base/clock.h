@@ -1,5 +1,5 @@
-// Time. Deadlines are steady; leases are boot time, which counts a suspended machine; the wall clock
-// is for printing and for comparing nodes, never for a decision.
+// Time. Deadlines are steady; leases are boot time, which counts a suspended machine; the wall
+// clock is for printing and for comparing nodes, never for a decision.
 #pragma once
 
 #include <chrono>

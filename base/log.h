@@ -1,5 +1,5 @@
-// Diagnostics of our own programs: one line to stderr, or to a sink that the program sets (the agent
-// sends its lines to the launcher). Levels follow -v and -vv. Thread safe.
+// Diagnostics of our own programs: one line to stderr, or to a sink that the program sets (the
+// agent sends its lines to the launcher). Levels follow -v and -vv. Thread safe.
 #pragma once
 
 #include <fmt/format.h>

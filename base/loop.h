@@ -1,5 +1,6 @@
-// The one thread that owns all state of a program: an io_context, coroutines that wait on it, and an
-// event that coroutines wait for. Everything here is used on the loop's thread only, except post().
+// The one thread that owns all state of a program: an io_context, coroutines that wait on it, and
+// an event that coroutines wait for. Everything here is used on the loop's thread only, except
+// post().
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>

@@ -1,6 +1,6 @@
 // Errors as values: Result<T> holds a T or an Error that says, in one sentence for the user, who
-// could not do what and the remedy. An Error is "I could not do it"; what became of a worker is data
-// (ExitReport), never an Error.
+// could not do what and the remedy. An Error is "I could not do it"; what became of a worker is
+// data (ExitReport), never an Error.
 #pragma once
 
 #include <fmt/format.h>
@@ -47,7 +47,8 @@ template <typename... Args>
 template <typename... Args>
 [[nodiscard]] tl::unexpected<Error> make_error(ExitCode code, fmt::format_string<Args...> format,
                                                Args&&... args) {
-  return tl::unexpected<Error>(Error{fmt::format(format, std::forward<Args>(args)...), code, false});
+  return tl::unexpected<Error>(
+      Error{fmt::format(format, std::forward<Args>(args)...), code, false});
 }
 
 }  // namespace hvd

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -30,8 +31,9 @@ struct Plan {
                                            std::optional<std::uint32_t> np);
 
 // Every host's slots are known (see with_gpu_counts) or not needed. More ranks than slots: exit 2.
+// `source` says in that message where the hosts are from (Options::hosts_source); empty: -H LIST.
 [[nodiscard]] Result<Plan> make_plan(const std::vector<HostSpec>& hosts,
-                                     std::optional<std::uint32_t> np);
+                                     std::optional<std::uint32_t> np, std::string_view source = {});
 
 // The hosts with unknown slots filled in: as many as GPUs, 1 without. num_gpus is in host order.
 [[nodiscard]] std::vector<HostSpec> with_gpu_counts(std::vector<HostSpec> hosts,

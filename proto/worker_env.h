@@ -27,7 +27,8 @@ struct RankPlace {
   std::string host;  // as written in the host list
 };
 
-// Whether the launcher's value of this name stays at home (HOME, SSH_*, rank variables of others, ...).
+// Whether the launcher's value of this name stays at home (HOME, SSH_*, rank variables of others,
+// ...).
 [[nodiscard]] bool is_denied(std::string_view name);
 
 // Splits a null-terminated environ array into pairs; entries without '=' are left out.
@@ -40,7 +41,8 @@ struct RankPlace {
 [[nodiscard]] EnvList rank_env(const RankPlace& place);
 
 // What the whole node is told. `address` is the node's own numeric fabric address, `interface` its
-// name; both set socket interface hints only where there is more than one node (see node_env_if_unset).
+// name; both set socket interface hints only where there is more than one node (see
+// node_env_if_unset).
 [[nodiscard]] EnvList node_env(std::string_view job_id, std::uint32_t node,
                                std::string_view master_addr, std::uint32_t master_port,
                                std::string_view address);
@@ -53,6 +55,7 @@ struct RankPlace {
 // Each name stands once; order is by name.
 [[nodiscard]] EnvList merge_env(const std::vector<const EnvList*>& layers, const EnvList& if_unset);
 
-[[nodiscard]] std::optional<std::string> find_env(const EnvList& environment, std::string_view name);
+[[nodiscard]] std::optional<std::string> find_env(const EnvList& environment,
+                                                  std::string_view name);
 
 }  // namespace hvd

@@ -30,8 +30,14 @@ TEST(WorkerEnv, LaterLayersWinAndDefaultsOnlyFill) {
 }
 
 TEST(WorkerEnv, RankVariablesFollowTorchAndHorovod) {
-  const EnvList env = rank_env({.rank = 9, .size = 32, .local_rank = 1, .local_size = 8,
-                                .cross_rank = 1, .cross_size = 4, .node = 1, .num_nodes = 4,
+  const EnvList env = rank_env({.rank = 9,
+                                .size = 32,
+                                .local_rank = 1,
+                                .local_size = 8,
+                                .cross_rank = 1,
+                                .cross_size = 4,
+                                .node = 1,
+                                .num_nodes = 4,
                                 .host = "node2"});
   EXPECT_EQ(find_env(env, "RANK"), "9");
   EXPECT_EQ(find_env(env, "GROUP_RANK"), "1");

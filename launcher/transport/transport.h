@@ -1,10 +1,11 @@
-// How a byte stream to a node's agent comes to be. Three kinds (command, local, ssh) stand behind one
-// interface: open() reaches the node, places the agent if it is missing, starts it and hands over a
-// connected non-blocking socket on which the next byte is the agent's HTTP/2.
+// How a byte stream to a node's agent comes to be. Three kinds (command, local, ssh) stand behind
+// one interface: open() reaches the node, places the agent if it is missing, starts it and hands
+// over a connected non-blocking socket on which the next byte is the agent's HTTP/2.
 //
 // Lifecycle: a Transport is made once for a run and outlives its connections. Thread: the loop's.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,8 +42,8 @@ struct Target {
 
 struct OpenRequest {
   Target target;
-  SteadyTime deadline;                       // of the whole start; each step ends by it
-  std::function<void(Phase)> on_phase;       // called on the loop's thread
+  SteadyTime deadline;                  // of the whole start; each step ends by it
+  std::function<void(Phase)> on_phase;  // called on the loop's thread
 };
 
 // A running agent's stream. Destruction closes it without blocking and ends helper processes.
@@ -53,8 +54,8 @@ class Connection {
   // The socket for gRPC; valid once.
   [[nodiscard]] virtual UniqueFd take_stream() = 0;
 
-  // What the other side printed beside the stream: stderr, and noise before the agent was ready. For
-  // the text of an error. At most 4 KiB.
+  // What the other side printed beside the stream: stderr, and noise before the agent was ready.
+  // For the text of an error. At most 4 KiB.
   [[nodiscard]] virtual std::string diagnostics() const = 0;
 
   // Where the agent runs on the node, as it told: for -vv.
@@ -66,20 +67,22 @@ class Transport {
   virtual ~Transport() = default;
 
   // Errors name the host, the phase and the remedy. At the deadline the error's code is kTimeout.
-  // Cancellation: closing everything is done by destroying the Transport after the loop has run dry,
-  // or earlier by abort().
+  // Cancellation: closing everything is done by destroying the Transport after the loop has run
+  // dry, or earlier by abort().
   [[nodiscard]] virtual Task<Result<std::unique_ptr<Connection>>> open(OpenRequest request) = 0;
 
   // Every open() under way ends soon with an error. Does not block.
   virtual void abort() = 0;
 };
 
-// The agent program that hvdrun carries: hvd-agent beside hvdrun. `sum` is the first 16 hex digits of
-// its SHA-256, part of the file's name on the node.
+// The agent program that hvdrun carries: hvd-agent beside hvdrun. `sum` names its content and is
+// part of the file's name on the node: the first 16 hex digits of the linker's build id (which
+// costs one page to read), or of the SHA-256 of a program without one.
 struct AgentImage {
   std::string path;
   std::string sum;
   std::uint64_t size = 0;
+  std::string machine;  // as uname -m says it: "x86_64"; empty: this machine's
 };
 // Looks beside /proc/self/exe, then in ../lib/hvdrun.
 [[nodiscard]] Result<AgentImage> find_agent_image();
@@ -95,9 +98,9 @@ struct CommandTransportConfig {
 [[nodiscard]] std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent);
 
 struct SshTransportConfig {
-  std::string config_file;         // --ssh-config; empty: the user's and the system's
-  std::string identity_file;       // -i
-  std::uint16_t port = 0;          // -p
+  std::string config_file;    // --ssh-config; empty: the user's and the system's
+  std::string identity_file;  // -i
+  std::uint16_t port = 0;     // -p
   bool accept_new_host_keys = false;
   std::chrono::nanoseconds lease;  // TCP_USER_TIMEOUT of the sockets
   AgentImage agent;

@@ -1,1 +1,38 @@
+# End-to-end tests: hosts of tests/testbed, the programs of this build. One ctest entry for each file;
+# they need root and are reported as skipped without it. The full counts stand under the label long.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
+# hvdrun_e2e(NAME TIMEOUT seconds [LONG_TIMEOUT seconds])
+function(hvdrun_e2e name)
+  cmake_parse_arguments(T "" "TIMEOUT;LONG_TIMEOUT" "" ${ARGN})
+  set(command ${Python3_EXECUTABLE} -u ${PROJECT_SOURCE_DIR}/tests/e2e/${name}_test.py)
+  add_test(NAME e2e_${name} COMMAND ${command})
+  set_tests_properties(e2e_${name} PROPERTIES LABELS e2e TIMEOUT ${T_TIMEOUT}
+                       ENVIRONMENT "HVDRUN_BIN=$<TARGET_FILE_DIR:hvdrun>/hvdrun")
+  set(names e2e_${name})
+  if(T_LONG_TIMEOUT)
+    add_test(NAME long_${name} COMMAND ${command})
+    set_tests_properties(
+      long_${name} PROPERTIES LABELS long TIMEOUT ${T_LONG_TIMEOUT}
+      ENVIRONMENT "HVDRUN_BIN=$<TARGET_FILE_DIR:hvdrun>/hvdrun;HVDRUN_LONG=1")
+    list(APPEND names long_${name})
+  endif()
+  # Times are asserted, so one file of them at a time.
+  set_tests_properties(${names} PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK test_hosts)
+endfunction()
+
+add_test(NAME testbed COMMAND ${Python3_EXECUTABLE} -u ${PROJECT_SOURCE_DIR}/tests/testbed/testbed_test.py)
+set_tests_properties(testbed PROPERTIES LABELS e2e TIMEOUT 120 RESOURCE_LOCK test_hosts)
+
+if(TARGET hvdrun)
+  hvdrun_e2e(launch TIMEOUT 240 LONG_TIMEOUT 1200)
+  hvdrun_e2e(failure TIMEOUT 240 LONG_TIMEOUT 3600)
+  hvdrun_e2e(signals TIMEOUT 180)
+  hvdrun_e2e(loss TIMEOUT 300 LONG_TIMEOUT 3600)
+  hvdrun_e2e(ssh TIMEOUT 180)
+  hvdrun_e2e(fabric TIMEOUT 180 LONG_TIMEOUT 900)
+  hvdrun_e2e(output TIMEOUT 240 LONG_TIMEOUT 900)
+  hvdrun_e2e(rendezvous TIMEOUT 120 LONG_TIMEOUT 600)
+  hvdrun_e2e(footprint TIMEOUT 120 LONG_TIMEOUT 600)
+  hvdrun_e2e(train TIMEOUT 300 LONG_TIMEOUT 900)
+endif()

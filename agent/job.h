@@ -1,0 +1,101 @@
+// The one job of an agent: the launcher's two calls on one side, the shim on the other, the
+// workers' store calls and their output in between. What is done when is the table in job_state.h.
+//
+// Lifecycle: made after the shim was started, start() once gRPC may, run by the loop until it stops
+// the loop. Thread: the loop's; everything that comes from another thread is posted to it.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/job_state.h"
+#include "agent/leftovers.h"
+#include "agent/master_port.h"
+#include "agent/output_queue.h"
+#include "agent/rendezvous_edge.h"
+#include "agent/service_edge.h"
+#include "agent/shim_watch.h"
+#include "agent/store_relay.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "hvdrun/v1/agent.pb.h"
+#include "proto/worker_env.h"
+
+namespace hvd {
+
+class Job {
+ public:
+  struct Config {
+    EnvList node_env;                               // as the agent was given it
+    Nanos hello_timeout = std::chrono::minutes(2);  // a launcher that never says hello
+  };
+
+  Job(Loop& loop, ShimProcess shim, Config config);
+
+  // Serves the launcher's stream. The loop is stopped when the job is over.
+  [[nodiscard]] Result<void> start(UniqueFd stream);
+
+  // The stream, or what carries it, has ended.
+  void take_stream_end();
+
+  // One line of our own log: a notice for the launcher once it has our hello, else stderr.
+  void take_log(LogLevel level, const std::string& text);
+
+ private:
+  // job.cc: states and actions
+  void handle(JobEvent event);
+  void run(JobAction action);
+  void configure();
+  void spawn();
+  void stop_shim();
+  void await_shim();
+  void report_lost();
+  void close();
+  void shut_down();
+  void refuse(const std::string& text);
+  void watch_hang_up(int stream);
+  void watch_lease();
+
+  // job_messages.cc: what comes in from either side
+  void take_control(hvdrun::v1::ControlRequest&& request);
+  void take_heartbeat(const hvdrun::v1::Heartbeat& heartbeat);
+  void take_output_request(const hvdrun::v1::OutputRequest& request);
+  void take_shim_message(hvdrun::v1::FromShim&& message);
+  void take_ready(const hvdrun::v1::ShimReady& ready);
+  void take_log_chunk(hvdrun::v1::LogChunk&& chunk);
+  void end_shim_batch();
+  void send_output();
+  void probe(const hvdrun::v1::FabricProbe& request);
+
+  Loop& loop_;
+  const Config config_;
+  ServiceEdge service_;
+  StoreRelay store_;
+  RendezvousEdge rendezvous_;
+  ShimWatch shim_;
+  MasterPort master_port_;
+  boost::asio::posix::stream_descriptor hang_up_;
+  boost::asio::steady_timer lease_timer_;  // of the hello, then of the lease
+  boost::asio::steady_timer leave_timer_;
+  std::optional<Leftovers> leftovers_;
+
+  JobState state_ = JobState::kNew;
+  Nanos entered_;                       // the state; boot time
+  hvdrun::v1::ControlRequest request_;  // being handled
+  hvdrun::v1::Hello hello_;
+  hvdrun::v1::HelloReply hello_reply_;  // waits for the shim to be ready
+  bool is_hello_answered_ = false;
+  bool is_finished_seen_ = false;
+  std::string job_dir_;
+  Nanos last_heartbeat_{0};
+  std::optional<OutputQueue> output_;
+  std::uint64_t early_credit_ = 0;                 // given before the hello
+  std::uint64_t unacknowledged_ = 0;               // log bytes taken over in this batch
+  std::map<std::uint32_t, std::int32_t> running_;  // rank -> pid
+  int num_servers_down_ = 0;
+};
+
+}  // namespace hvd

@@ -1,0 +1,68 @@
+#include "agent/job_dir.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace hvd {
+namespace {
+
+constexpr std::size_t kIdDigits = 8;
+
+// Makes the folder if it is missing, then checks what stands there: never through a link.
+Result<void> claim_parent(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return make_error("{}: {}", path, strerror(errno));
+  }
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return make_error("{}: {}", path, strerror(errno));
+  if (!S_ISDIR(info.st_mode)) return make_error("{} is not a folder", path);
+  if (info.st_uid != geteuid()) return make_error("{} belongs to user {}", path, info.st_uid);
+  if ((info.st_mode & 0077) != 0) {
+    return make_error("{} is open to others (mode {:o}); it must be 0700", path,
+                      info.st_mode & 07777);
+  }
+  return {};
+}
+
+Result<std::string> make_below(const std::string& parent, std::string_view job_id, unsigned node) {
+  if (auto claimed = claim_parent(parent); !claimed) return tl::unexpected(claimed.error());
+  std::string path = fmt::format("{}/{}-{}-XXXXXX", parent, job_id.substr(0, kIdDigits), node);
+  if (rendezvous_path(path).size() >= sizeof(sockaddr_un::sun_path)) {
+    return make_error("{} is too long a path for a socket", path);
+  }
+  if (mkdtemp(path.data()) == nullptr) return make_error("{}: {}", path, strerror(errno));
+  return path;
+}
+
+}  // namespace
+
+std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid) {
+  std::vector<std::string> parents;
+  if (!runtime_dir.empty() && runtime_dir.front() == '/') {
+    parents.push_back(fmt::format("{}/hvdrun", runtime_dir));
+  }
+  parents.push_back(fmt::format("/tmp/hvdrun-{}", uid));
+  return parents;
+}
+
+Result<std::string> make_job_dir(const std::vector<std::string>& parents, std::string_view job_id,
+                                 unsigned node) {
+  std::string reasons;
+  for (const std::string& parent : parents) {
+    auto made = make_below(parent, job_id, node);
+    if (made) return made;
+    reasons += (reasons.empty() ? "" : "; ") + made.error().message;
+  }
+  return make_error("no folder for the job can be made: {}", reasons);
+}
+
+std::string rendezvous_path(std::string_view job_dir) {
+  return fmt::format("{}/rendezvous.sock", job_dir);
+}
+
+}  // namespace hvd

@@ -1,0 +1,26 @@
+// The job's own folder on this node: fresh, 0700, below $XDG_RUNTIME_DIR/hvdrun or /tmp/hvdrun-UID.
+// It holds the rendezvous socket and the workers' error files and lives as long as the job.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace hvd {
+
+// Where job folders may stand, best first. `runtime_dir` is XDG_RUNTIME_DIR, or empty. Pure.
+[[nodiscard]] std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid);
+
+// Makes the folder below the first parent that is ours alone; the name holds the job id's first 8
+// digits and the node index. A parent that is a link, another's, or open to others is refused.
+[[nodiscard]] Result<std::string> make_job_dir(const std::vector<std::string>& parents,
+                                               std::string_view job_id, unsigned node);
+
+// The rendezvous socket in a job folder.
+[[nodiscard]] std::string rendezvous_path(std::string_view job_dir);
+
+}  // namespace hvd

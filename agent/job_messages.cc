@@ -1,0 +1,142 @@
+// What the launcher and the shim send, turned into events of the job or passed on to the other
+// side.
+#include <utility>
+
+#include "agent/fabric_probe.h"
+#include "agent/job.h"
+
+namespace hvd {
+
+namespace v1 = hvdrun::v1;
+
+void Job::take_control(v1::ControlRequest&& request) {
+  request_ = std::move(request);
+  const auto kind = request_.message_case();
+  if (state_ == JobState::kNew && kind != v1::ControlRequest::kHello) {
+    return refuse("the first request must be the hello");
+  }
+  v1::ToShim to_shim;
+  v1::ControlReply reply;
+  switch (kind) {
+    case v1::ControlRequest::kHello:
+      return handle(JobEvent::kHello);
+    case v1::ControlRequest::kFabricListen:
+      *reply.mutable_fabric_listen() = master_port_.open(request_.fabric_listen(), hello_.job_id());
+      return service_.send(std::move(reply));
+    case v1::ControlRequest::kFabricProbe:
+      return probe(request_.fabric_probe());
+    case v1::ControlRequest::kSpawn:
+      return handle(JobEvent::kSpawn);
+    case v1::ControlRequest::kStop:
+      to_shim.mutable_stop()->set_grace_ms(request_.stop().grace_ms());
+      to_shim.mutable_stop()->set_signal(request_.stop().signal());
+      to_shim.mutable_stop()->set_reason(request_.stop().reason());
+      shim_.send(to_shim);
+      return;
+    case v1::ControlRequest::kSignal:
+      to_shim.mutable_signal()->set_signal(request_.signal().signal());
+      shim_.send(to_shim);
+      return;
+    case v1::ControlRequest::kHeartbeat:
+      return take_heartbeat(request_.heartbeat());
+    case v1::ControlRequest::kStoreReply:
+      return store_.take_reply(request_.store_reply());
+    case v1::ControlRequest::kBye:
+      return handle(JobEvent::kBye);
+    case v1::ControlRequest::MESSAGE_NOT_SET:
+      // Of a newer launcher: what this agent does not know it need not do.
+      return log(LogLevel::kWarning, "the launcher sent a request that this agent does not know");
+  }
+}
+
+void Job::take_heartbeat(const v1::Heartbeat& heartbeat) {
+  last_heartbeat_ = boottime_now();
+  v1::ToShim renew;
+  renew.mutable_renew();
+  shim_.send(renew);
+  v1::ControlReply reply;
+  *reply.mutable_heartbeat() = heartbeat;
+  reply.mutable_heartbeat()->set_agent_boottime_ns(last_heartbeat_.count());
+  service_.send(std::move(reply));
+}
+
+void Job::probe(const v1::FabricProbe& request) {
+  boost::asio::co_spawn(loop_, probe_fabric(request, hello_.job_id()),
+                        [this](const std::exception_ptr&, v1::FabricProbeReply result) {
+                          v1::ControlReply reply;
+                          *reply.mutable_fabric_probe() = std::move(result);
+                          service_.send(std::move(reply));
+                        });
+}
+
+void Job::take_output_request(const v1::OutputRequest& request) {
+  if (!output_) {
+    early_credit_ += request.credit();
+    return;
+  }
+  output_->add_credit(request.credit());
+  send_output();
+}
+
+void Job::take_shim_message(v1::FromShim&& message) {
+  v1::ControlReply reply;
+  switch (message.message_case()) {
+    case v1::FromShim::kReady:
+      return take_ready(message.ready());
+    case v1::FromShim::kStarted:
+      running_[message.started().rank()] = message.started().pid();
+      *reply.mutable_started() = message.started();
+      return service_.send(std::move(reply));
+    case v1::FromShim::kExited:
+      running_.erase(message.exited().rank());
+      *reply.mutable_exited() = std::move(*message.mutable_exited());
+      return service_.send(std::move(reply));
+    case v1::FromShim::kLog:
+      return take_log_chunk(std::move(*message.mutable_log()));
+    case v1::FromShim::kFinished:
+      is_finished_seen_ = true;
+      *reply.mutable_finished() = std::move(*message.mutable_finished());
+      service_.send(std::move(reply));
+      return handle(JobEvent::kFinished);
+    case v1::FromShim::kNotice:
+      return take_log(LogLevel::kWarning, message.notice().text());
+    case v1::FromShim::kPong:
+    case v1::FromShim::MESSAGE_NOT_SET:
+      return;
+  }
+}
+
+void Job::take_ready(const v1::ShimReady& ready) {
+  hello_reply_.set_shim_pid(ready.pid());
+  hello_reply_.set_containment(ready.containment());
+  // The clocks are compared with the moment of the answer, not of the look-ups before it.
+  hello_reply_.set_boottime_ns(boottime_now().count());
+  hello_reply_.set_realtime_ns(realtime_now().count());
+  v1::ControlReply reply;
+  *reply.mutable_hello() = hello_reply_;
+  service_.send(std::move(reply));
+  is_hello_answered_ = true;
+}
+
+// Taken over at once, whatever the launcher does: a slow terminal never blocks a worker.
+void Job::take_log_chunk(v1::LogChunk&& chunk) {
+  unacknowledged_ += chunk.data().size();
+  if (output_) output_->push(std::move(chunk));
+}
+
+void Job::end_shim_batch() {
+  if (unacknowledged_ > 0) {
+    v1::ToShim message;
+    message.mutable_log_ack()->set_bytes(std::exchange(unacknowledged_, 0));
+    shim_.send(message);
+  }
+  send_output();
+}
+
+void Job::send_output() {
+  if (!output_ || !service_.is_output_idle()) return;
+  v1::OutputReply batch = output_->next_batch();
+  if (batch.chunks_size() > 0) service_.send_output(std::move(batch));
+}
+
+}  // namespace hvd

@@ -1,0 +1,145 @@
+// hvd-agent: the node's side of hvdrun. One program, two roles: the agent of a job on the stream
+// that reached the node (--stdio), and its hvd-shim.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/job.h"
+#include "agent/shim/shim_main.h"
+#include "agent/shim_process.h"
+#include "agent/stdio_stream.h"
+#include "base/log.h"
+
+namespace hvd {
+namespace {
+
+constexpr int kShimSocket = 3;
+constexpr int kFailure = 1;
+constexpr std::string_view kMarker = "HVDRUN1";
+constexpr auto kFlushLimit = std::chrono::milliseconds(1000);
+
+constexpr const char* kHelp =
+    "Usage: hvd-agent --stdio [--marker TEXT]\n"
+    "       hvd-agent --version | --help\n"
+    "\n"
+    "The part of hvdrun that runs on each node of a job. hvdrun starts it by itself; there is no\n"
+    "need to start it by hand.\n"
+    "\n"
+    "  --stdio         serve the launcher on standard input and output\n"
+    "  --marker TEXT   first word of the line that says that the agent is ready\n"
+    "  --version       print the version\n"
+    "  --help          print this\n";
+
+// gRPC reads these; a user's debugging of the workers must not change the agent. The workers still
+// get them: the node's environment was copied before.
+void forget_grpc_settings() {
+  for (const char* name : {"GRPC_ENABLE_FORK_SUPPORT", "GRPC_VERBOSITY", "GRPC_TRACE"}) {
+    unsetenv(name);
+  }
+}
+
+void watch_signals(boost::asio::signal_set& signals, Job& job) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    struct sigaction inherited {};
+    sigaction(number, nullptr, &inherited);
+    boost::system::error_code ignored;
+    if (inherited.sa_handler != SIG_IGN) signals.add(number, ignored);
+  }
+  signals.async_wait([&job](const boost::system::error_code& error, int number) {
+    if (error) return;
+    log(LogLevel::kWarning, "got signal {}; stopping the job", number);
+    job.take_stream_end();
+  });
+}
+
+void send_log_to(Loop& loop, Job& job) {
+  set_log_sink([&loop, &job](LogLevel level, std::string_view text) {
+    boost::asio::post(loop, [&job, level, line = std::string(text)] { job.take_log(level, line); });
+  });
+}
+
+// The order matters: the stream aside, the shim started, the launcher told, all before gRPC exists.
+Result<void> serve(std::string_view marker) {
+  EnvList node_env = split_environ(environ);
+  forget_grpc_settings();
+  auto stream = StdioStream::take();
+  if (!stream) return tl::unexpected(stream.error());
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  auto shim = start_shim();
+  if (!shim) return tl::unexpected(shim.error());
+  signal(SIGPIPE, SIG_IGN);
+  if (auto told = stream->write(fmt::format("{} ready {}\n", marker, HVDRUN_VERSION)); !told) {
+    return told;
+  }
+  Loop loop(1);
+  Job job(loop, std::move(*shim), {std::move(node_env)});
+  send_log_to(loop, job);
+  boost::asio::signal_set signals(loop);
+  watch_signals(signals, job);
+  auto socket =
+      stream->open([&loop, &job] { boost::asio::post(loop, [&job] { job.take_stream_end(); }); });
+  if (!socket) return tl::unexpected(socket.error());
+  if (auto started = job.start(std::move(*socket)); !started) return started;
+  loop.run();
+  // The servers are down; what they posted last is the release of their calls.
+  loop.restart();
+  loop.poll();
+  set_log_sink({});
+  stream->flush(kFlushLimit);
+  return {};
+}
+
+int print(FILE* to, std::string_view text, int code) {
+  fwrite(text.data(), 1, text.size(), to);
+  return code;
+}
+
+int run_agent(std::string_view marker) {
+  set_log_name("hvd-agent");
+  const auto served = serve(marker);
+  if (served) return 0;
+  log(LogLevel::kError, "{}", served.error().message);
+  return kFailure;
+}
+
+struct Arguments {
+  bool is_stdio = false;
+  std::string_view marker = kMarker;
+};
+
+std::optional<Arguments> parse_arguments(int argc, char** argv) {
+  Arguments result;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--stdio") {
+      result.is_stdio = true;
+    } else if (word == "--marker" && i + 1 < argc) {
+      result.marker = argv[++i];
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (!result.is_stdio) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+}  // namespace hvd
+
+int main(int argc, char** argv) {
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (argc == 2 && first == "shim") return hvd::run_shim(hvd::kShimSocket);
+  if (argc == 2 && first == "--version") {
+    return hvd::print(stdout, "hvd-agent " HVDRUN_VERSION "\n", 0);
+  }
+  if (argc == 2 && (first == "--help" || first == "-h")) return hvd::print(stdout, hvd::kHelp, 0);
+  const auto arguments = hvd::parse_arguments(argc, argv);
+  if (!arguments) return hvd::print(stderr, hvd::kHelp, static_cast<int>(hvd::ExitCode::kUsage));
+  return hvd::run_agent(arguments->marker);
+}

@@ -1,0 +1,34 @@
+#include "agent/server_edge.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+constexpr int kMaxMessage = 16 << 20;
+constexpr auto kShutdownLimit = std::chrono::milliseconds(500);
+
+}  // namespace
+
+std::unique_ptr<grpc::Server> start_server(grpc::Service* service) {
+  grpc::ServerBuilder builder;
+  builder.RegisterService(service);
+  builder.SetMaxReceiveMessageSize(kMaxMessage);
+  builder.SetMaxSendMessageSize(kMaxMessage);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
+  return builder.BuildAndStart();
+}
+
+void shut_down_server(grpc::Server* server, Loop& loop, std::function<void()> done) {
+  if (server == nullptr) return boost::asio::post(loop, std::move(done));
+  auto keep_running = boost::asio::make_work_guard(loop);
+  std::thread([server, &loop, keep_running, done = std::move(done)]() mutable {
+    server->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
+    boost::asio::post(loop, std::move(done));
+  }).detach();
+}
+
+}  // namespace hvd

@@ -1,0 +1,183 @@
+#include "agent/shim/spawn.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/sys.h"
+
+namespace hvd {
+namespace {
+
+using hvdrun::v1::SpawnStage;
+
+constexpr int kLargestPipe = 1 << 20;
+constexpr int kSmallestPipe = 1 << 16;
+constexpr int kAllPipes = 32 << 20;
+
+// Everything that the child needs, made before the clone: it may not allocate.
+struct ExecPlan {
+  explicit ExecPlan(const hvdrun::v1::WorkerSpec& spec);
+
+  std::vector<std::string> strings;
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+  const char* executable;
+  const char* cwd;
+  pid_t parent = getpid();
+  int dev_null = -1;
+  int out = -1;
+  int err = -1;
+  int status = -1;
+};
+
+ExecPlan::ExecPlan(const hvdrun::v1::WorkerSpec& spec)
+    : executable(spec.executable().c_str()), cwd(spec.cwd().c_str()) {
+  strings.reserve(spec.argv_size() + spec.env_size());  // pointers into it must hold
+  for (const std::string& argument : spec.argv()) {
+    argv.push_back(strings.emplace_back(argument).data());
+  }
+  for (const auto& variable : spec.env()) {
+    envp.push_back(strings.emplace_back(variable.name() + "=" + variable.value()).data());
+  }
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+}
+
+// ---- between clone and exec: async-signal-safe calls only ----
+
+[[noreturn]] void give_up(const ExecPlan& plan, SpawnStage stage) {
+  const int report[2] = {stage, errno};
+  [[maybe_unused]] const ssize_t n = write(plan.status, report, sizeof report);
+  _exit(errno == ENOENT ? 127 : 126);
+}
+
+// nohup, shells and Python leave signals ignored; a worker starts with none of that.
+void reset_signals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &action, nullptr);
+}
+
+void raise_soft_limit(decltype(RLIMIT_NOFILE) resource) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(resource, &limit);
+}
+
+void set_limits() {
+  raise_soft_limit(RLIMIT_NOFILE);
+  // Pinned memory for RDMA and NCCL; granted to root, else as much as the hard limit allows.
+  constexpr rlimit kUnlimited = {RLIM_INFINITY, RLIM_INFINITY};
+  if (setrlimit(RLIMIT_MEMLOCK, &kUnlimited) != 0) raise_soft_limit(RLIMIT_MEMLOCK);
+}
+
+bool connect_stdio(const ExecPlan& plan) {
+  if (dup2(plan.dev_null, STDIN_FILENO) < 0 || dup2(plan.out, STDOUT_FILENO) < 0 ||
+      dup2(plan.err, STDERR_FILENO) < 0) {
+    return false;
+  }
+  // All that the shim opens is close-on-exec already; this is for what a library may have opened,
+  // and absent from kernels before 5.11.
+  sys::mark_close_on_exec_from(3);
+  return true;
+}
+
+[[noreturn]] void run_child(const ExecPlan& plan) {
+  reset_signals();
+  if (setsid() < 0) give_up(plan, hvdrun::v1::SPAWN_STAGE_SESSION);
+  if (!connect_stdio(plan)) give_up(plan, hvdrun::v1::SPAWN_STAGE_STDIO);
+  set_limits();
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(plan, hvdrun::v1::SPAWN_STAGE_PDEATHSIG);
+  // The shim may have died before the prctl; a sub-reaper above it would be our parent then, not 1.
+  if (getppid() != plan.parent) _exit(126);
+  if (*plan.cwd != '\0' && chdir(plan.cwd) != 0) give_up(plan, hvdrun::v1::SPAWN_STAGE_CHDIR);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(plan.executable, plan.argv.data(), plan.envp.data());
+  give_up(plan, hvdrun::v1::SPAWN_STAGE_EXEC);
+}
+
+// ---- the shim's side ----
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+// The read end is non-blocking; the write end, the worker's, is not.
+bool make_pipe(Pipe& made, int bytes) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  made.read_end.reset(ends[0]);
+  made.write_end.reset(ends[1]);
+  if (bytes > kSmallestPipe) fcntl(ends[0], F_SETPIPE_SZ, bytes);
+  return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
+}
+
+}  // namespace
+
+void occupy_standard_descriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    const int opened = open("/dev/null", O_RDWR);
+    if (opened < 0) return;
+    if (opened == fd) continue;
+    // Not held open any longer: whoever waits for the end of our output must not wait for the job.
+    dup2(opened, fd);
+    close(opened);
+  }
+}
+
+int choose_pipe_bytes(int num_workers) {
+  const int share = kAllPipes / (2 * std::max(num_workers, 1));
+  return std::clamp(static_cast<int>(std::bit_floor(static_cast<unsigned>(share))), kSmallestPipe,
+                    kLargestPipe);
+}
+
+tl::expected<void, SpawnFailure> start_worker(Worker& worker, const hvdrun::v1::WorkerSpec& spec,
+                                              int dev_null, int pipe_bytes) {
+  Pipe out;
+  Pipe err;
+  Pipe status;
+  if (!make_pipe(out, pipe_bytes) || !make_pipe(err, pipe_bytes) || !make_pipe(status, 0)) {
+    return tl::unexpected(SpawnFailure{hvdrun::v1::SPAWN_STAGE_PIPE, errno});
+  }
+  ExecPlan plan(spec);
+  plan.dev_null = dev_null;
+  plan.out = out.write_end.get();
+  plan.err = err.write_end.get();
+  plan.status = status.write_end.get();
+  int pidfd = -1;
+  const pid_t pid = sys::fork_with_pidfd(&pidfd);
+  if (pid < 0) return tl::unexpected(SpawnFailure{hvdrun::v1::SPAWN_STAGE_CLONE, errno});
+  if (pid == 0) run_child(plan);
+  worker.pid = pid;
+  worker.pidfd.reset(pidfd);
+  worker.status = std::move(status.read_end);
+  worker.out = std::move(out.read_end);
+  worker.err = std::move(err.read_end);
+  return {};
+}
+
+SetUp read_set_up(int status_fd, SpawnFailure& failure) {
+  int report[2];
+  const ssize_t n = read(status_fd, report, sizeof report);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return SetUp::kUnderWay;
+  if (n != sizeof report) return SetUp::kExecuted;
+  failure.stage = static_cast<SpawnStage>(report[0]);
+  failure.errno_value = report[1];
+  return SetUp::kFailed;
+}
+
+}  // namespace hvd

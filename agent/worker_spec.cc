@@ -1,0 +1,60 @@
+#include "agent/worker_spec.h"
+
+#include <fmt/format.h>
+
+#include "agent/job_dir.h"
+
+namespace hvd {
+namespace {
+
+namespace v1 = hvdrun::v1;
+
+EnvList to_list(const google::protobuf::RepeatedPtrField<v1::EnvVar>& variables) {
+  EnvList list;
+  list.reserve(static_cast<std::size_t>(variables.size()));
+  for (const v1::EnvVar& variable : variables) list.emplace_back(variable.name(), variable.value());
+  return list;
+}
+
+EnvList agent_env(const SpawnContext& context, std::uint32_t rank) {
+  return {{"HVDRUN_RENDEZVOUS", rendezvous_path(context.job_dir)},
+          {"TORCHELASTIC_ERROR_FILE", error_file(context.job_dir, rank)},
+          {"PWD", context.hello.cwd()}};
+}
+
+}  // namespace
+
+EnvList base_env(const EnvList& node_env, const v1::Hello& hello) {
+  const EnvList launcher = to_list(hello.launcher_env());
+  const EnvList user = to_list(hello.user_env());
+  return merge_env({&node_env, &launcher, &user}, {});
+}
+
+std::string error_file(std::string_view job_dir, std::uint32_t rank) {
+  return fmt::format("{}/error.{}.json", job_dir, rank);
+}
+
+v1::ShimSpawn make_shim_spawn(const SpawnContext& context, const v1::Spawn& spawn) {
+  const EnvList base = base_env(context.node_env, context.hello);
+  const EnvList common = to_list(spawn.env());
+  const EnvList if_unset = to_list(spawn.env_if_unset());
+  v1::ShimSpawn result;
+  for (const v1::Spawn::Worker& worker : spawn.workers()) {
+    v1::WorkerSpec* spec = result.add_workers();
+    spec->set_rank(worker.rank());
+    spec->set_local_rank(worker.local_rank());
+    *spec->mutable_argv() = context.hello.argv();
+    spec->set_cwd(context.hello.cwd());
+    spec->set_executable(context.executable);
+    const EnvList own = to_list(worker.env());
+    const EnvList ours = agent_env(context, worker.rank());
+    for (const auto& [name, value] : merge_env({&base, &common, &own, &ours}, if_unset)) {
+      v1::EnvVar* variable = spec->add_env();
+      variable->set_name(name);
+      variable->set_value(value);
+    }
+  }
+  return result;
+}
+
+}  // namespace hvd

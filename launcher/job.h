@@ -1,0 +1,162 @@
+// One run of hvdrun: reaches the nodes, starts the workers, carries their output and ends the job.
+//
+// Lifecycle: run() once; it returns hvdrun's exit code after everything on the nodes is gone or has
+// been given up, and the report has been printed. States: job_state.h. The first cause wins and is
+// decided by FirstCause (policy.h). Thread: the loop's.
+//
+// The parts: job_start.cc (reach, preflight, plan, spawn), job_fabric.cc, job_nodes.cc (what nodes
+// report), job_end.cc (stop, report).
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/loop.h"
+#include "launcher/fabric_choice.h"
+#include "launcher/job_state.h"
+#include "launcher/line_assembler.h"
+#include "launcher/node.h"
+#include "launcher/options.h"
+#include "launcher/output_writer.h"
+#include "launcher/plan.h"
+#include "launcher/policy.h"
+#include "launcher/rendezvous_store.h"
+#include "launcher/report.h"
+#include "launcher/signals.h"
+#include "launcher/status_line.h"
+#include "launcher/tail.h"
+#include "launcher/transport/transport.h"
+
+namespace hvd {
+
+class Job {
+ public:
+  // `plan` is absent if it needs the nodes' GPU counts. `environment` is hvdrun's own.
+  Job(Loop& loop, Options options, std::optional<Plan> plan, EnvList environment, AgentImage agent);
+  ~Job();
+
+  Task<int> run();
+
+  // The signal that hvdrun should die of after run(), 0: none.
+  [[nodiscard]] int fatal_signal() const { return fatal_signal_; }
+
+ private:
+  // --- job.cc: state, causes, timers
+  void move(JobEvent event);
+  void changed() { changed_.set(); }
+  Task<void> wait_for_change(SteadyTime deadline);
+  void add_cause(Cause cause);
+  void add_own_cause(CauseKind kind, Nanos limit, std::string text);
+  [[nodiscard]] bool is_stopping() const { return state_ >= JobState::kStopping; }
+  void on_signal(int signal);
+  void forward_signal(int signal);
+  void send_heartbeats();
+  void find_silent_nodes();
+  Task<void> keep_heartbeat();
+  Task<void> keep_timeout();
+  Task<void> keep_status();
+  [[nodiscard]] std::vector<NodeProgress> progress() const;
+
+  // --- job_start.cc
+  void make_nodes();
+  void assign_ranks();
+  [[nodiscard]] Transport& transport_of(const Node& node);
+  Task<void> start();
+  Task<void> reach(Node& node);
+  void link_up(Node& node);
+  [[nodiscard]] v1::Hello hello_for(const Node& node) const;
+  Task<bool> wait_for_hellos();
+  void report_unreached();
+  [[nodiscard]] bool check_preflight();
+  [[nodiscard]] bool settle_plan();
+  void fail_start(const Error& error);
+  void spawn_all();
+  [[nodiscard]] v1::Spawn spawn_for(const Node& node) const;
+  Task<void> wait_for_workers();
+
+  // --- job_fabric.cc
+  [[nodiscard]] std::vector<Node*> planned_nodes() const;
+  Task<bool> check_fabric();
+  Task<bool> probe(const std::vector<Node*>& planned, const std::vector<std::string>& candidates);
+  void take_fabric(const FabricDecision& decision);
+
+  // --- job_nodes.cc
+  void on_reply(Node& node, v1::ControlReply reply);
+  void on_hello(Node& node, v1::HelloReply reply);
+  void on_started(Node& node);
+  void on_exit(Node& node, const v1::ExitReport& report);
+  void on_finished(Node& node, v1::Finished finished);
+  void on_heartbeat(Node& node, const v1::Heartbeat& heartbeat);
+  void on_store(Node& node, const v1::StoreRequest& request);
+  void send_store_replies(const StoreAnswers& answers);
+  void arm_store_timer();
+  void on_output(Node& node, const v1::OutputReply& output);
+  void on_output_closed(Node& node);
+  void submit_output(std::function<void()> on_written);
+  void arm_idle_timer();
+  void on_link_closed(Node& node, const std::string& why);
+  void lose(Node& node, const std::string& why);
+  void watch_exit_timeout();
+  Task<void> keep_exit_timeout();
+
+  // --- job_end.cc
+  void stop_all(Nanos grace);
+  [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] SteadyTime settle_deadline() const;
+  Task<void> wait_for_end();
+  Task<void> finish_output();
+  Task<void> say_bye();
+  [[nodiscard]] JobClock job_clock() const;
+  [[nodiscard]] ReportInput report_input(const Cause& cause) const;
+  [[nodiscard]] int conclude();
+
+  Loop& loop_;
+  const Options options_;
+  const EnvList environment_;
+  const AgentImage agent_;
+  const std::string job_id_;
+  const SteadyTime start_time_ = std::chrono::steady_clock::now();
+  const SteadyTime start_deadline_;
+  const Nanos start_boottime_ = boottime_now();
+  const std::string cwd_;
+  const std::uint32_t umask_;
+  const std::string nonce_;
+
+  std::optional<Plan> plan_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::unique_ptr<Transport> local_;
+  std::unique_ptr<Transport> command_;
+  std::unique_ptr<Transport> ssh_;
+  std::string master_addr_;
+  std::uint32_t master_port_ = 0;
+
+  JobState state_ = JobState::kReaching;
+  SteadyTime state_since_ = start_time_;
+  std::optional<FirstCause> first_cause_;
+  RendezvousStore store_;
+  std::optional<LineAssembler> lines_;  // from the plan on
+  std::optional<Tail> tail_;
+  OutputWriter writer_;
+  boost::asio::steady_timer idle_timer_;
+  boost::asio::steady_timer store_timer_;
+  Event changed_;
+  Event ended_;  // run() is over: background coroutines leave
+  SignalWatch signals_;
+  SteadyTime stop_deadline_ = SteadyTime::max();
+  Nanos spawn_boottime_{};  // 0: nothing was spawned
+  int num_interrupts_ = 0;
+  SteadyTime last_interrupt_;
+  int fatal_signal_ = 0;
+  bool is_leaving_now_ = false;
+  bool has_exit_timer_ = false;
+  std::uint64_t heartbeat_sequence_ = 0;
+  std::uint64_t settle_sequence_ = 0;  // the first heartbeat sent after the first failure
+  std::uint32_t num_stopped_ = 0;
+  std::uint32_t num_failed_ = 0;
+};
+
+}  // namespace hvd

@@ -1,0 +1,142 @@
+// How a job ends: stop the nodes, wait until each has ended or is given up, say what happened.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "launcher/job.h"
+#include "launcher/report.h"
+
+namespace hvd {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+// After grace, nodes verify and report survivors; then hvdrun leaves, whatever they say.
+constexpr Nanos kLeaveAfterGrace = seconds(10);
+constexpr Nanos kByeTime = seconds(2);
+
+}  // namespace
+
+void Job::stop_all(Nanos grace) {
+  stop_deadline_ = std::min(stop_deadline_, steady_clock::now() + grace + kLeaveAfterGrace);
+  for (Transport* transport : {local_.get(), command_.get(), ssh_.get()}) {
+    if (transport != nullptr) transport->abort();
+  }
+  v1::ControlRequest request;
+  request.mutable_stop()->set_grace_ms(
+      std::chrono::duration_cast<std::chrono::milliseconds>(grace).count());
+  request.mutable_stop()->set_reason("the launcher stops the job");
+  for (const auto& node : nodes_) {
+    if (!node->is_spawn_sent || node->is_ended()) continue;
+    node->is_stop_sent = true;
+    node->link->send(request);
+  }
+  send_store_replies(store_.cancel_all("the job is ending"));
+}
+
+bool Job::all_ended() const {
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& node) { return node->is_ended(); });
+}
+
+Task<void> Job::wait_for_end() {
+  while (!all_ended() && !is_leaving_now_) {
+    if (steady_clock::now() >= stop_deadline_) break;
+    co_await wait_for_change(std::min(stop_deadline_, settle_deadline()));
+    first_cause_->decide(boottime_now());
+  }
+  first_cause_->decide_at_once();
+  move(JobEvent::kAllNodesEnded);
+}
+
+SteadyTime Job::settle_deadline() const {
+  const auto deadline = first_cause_->deadline();
+  if (!deadline) return SteadyTime::max();
+  return steady_clock::now() + (*deadline - boottime_now());
+}
+
+// A reader of our output that has stalled keeps a good job waiting, but not one that is stopped.
+Task<void> Job::finish_output() {
+  if (lines_) {
+    lines_->flush_all();
+    submit_output({});
+  }
+  const SteadyTime deadline =
+      is_leaving_now_ ? steady_clock::now() : std::max(stop_deadline_, steady_clock::now());
+  co_await writer_.flush(deadline);
+}
+
+// The agents leave at once; their streams end when they have.
+Task<void> Job::say_bye() {
+  v1::ControlRequest request;
+  request.mutable_bye();
+  for (const auto& node : nodes_) {
+    node->is_bye_sent = true;
+    if (node->link && !node->is_link_closed) node->link->send(request);
+  }
+  const auto is_closed = [](const auto& node) { return !node->link || node->is_link_closed; };
+  const SteadyTime deadline =
+      is_leaving_now_ ? steady_clock::now() : steady_clock::now() + kByeTime;
+  while (!std::all_of(nodes_.begin(), nodes_.end(), is_closed)) {
+    if (steady_clock::now() >= deadline) break;
+    co_await wait_for_change(deadline);
+  }
+  for (const auto& node : nodes_) {
+    if (node->link && !node->is_link_closed) node->link->close();
+  }
+}
+
+ReportInput Job::report_input(const Cause& cause) const {
+  ReportInput input;
+  input.cause = cause;
+  input.clock = job_clock();
+  input.job_id = job_id_;
+  input.num_stopped = num_stopped_;
+  input.is_terminal = ::isatty(STDERR_FILENO) == 1;
+  const bool is_of_rank = cause.kind == CauseKind::kExited || cause.kind == CauseKind::kSignalled;
+  if (is_of_rank && tail_) input.tail = tail_->lines(cause.rank);
+  input.num_failed_after = num_failed_ - (is_of_rank && num_failed_ > 0 ? 1 : 0);
+  for (const auto& node : nodes_) {
+    if (!node->is_spawn_sent) continue;
+    if (!node->finished) {
+      input.unconfirmed_hosts.push_back(node->host.label());
+    } else if (!node->finished->clean()) {
+      input.survivors.push_back(
+          {node->host.label(),
+           {node->finished->survivors().begin(), node->finished->survivors().end()}});
+    }
+  }
+  return input;
+}
+
+JobClock Job::job_clock() const {
+  return {.start = spawn_boottime_, .realtime_offset = realtime_now() - boottime_now()};
+}
+
+int Job::conclude() {
+  const Cause* cause = first_cause_->cause();
+  log(LogLevel::kInfo, "{} ranks on {} hosts ended after {}", plan_ ? plan_->ranks.size() : 0,
+      nodes_.size(), format_duration(steady_clock::now() - start_time_));
+  if (cause == nullptr) {
+    for (const auto& node : nodes_) {
+      if (node->finished && !node->finished->clean()) {
+        write_log(LogLevel::kWarning,
+                  fmt::format("{}: {} processes of the job outlived SIGKILL", node->host.label(),
+                              node->finished->survivors_size()));
+      }
+    }
+    return exit_code(nullptr);
+  }
+  const std::string text = report_text(report_input(*cause));
+  // The writer has flushed: nothing can come in between. A reader that has gone is no error here.
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+  if (cause->kind == CauseKind::kUserSignal && cause->value != SIGQUIT) {
+    fatal_signal_ = cause->value;
+  }
+  return exit_code(cause);
+}
+
+}  // namespace hvd

@@ -1,0 +1,202 @@
+// What the nodes report while the job lives.
+#include "base/log.h"
+#include "launcher/job.h"
+
+namespace hvd {
+namespace {
+
+constexpr std::size_t kMaxDiagnostics = 400;
+
+// The last words of the other side, on one line.
+std::string last_words(const Connection* connection) {
+  std::string text = connection != nullptr ? connection->diagnostics() : "";
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  if (text.size() > kMaxDiagnostics) text.erase(0, text.size() - kMaxDiagnostics);
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text.empty() ? "" : fmt::format(" (it said: {})", text);
+}
+
+}  // namespace
+
+void Job::on_reply(Node& node, v1::ControlReply reply) {
+  node.last_heard = boottime_now();
+  switch (reply.message_case()) {
+    case v1::ControlReply::kHello:
+      return on_hello(node, std::move(*reply.mutable_hello()));
+    case v1::ControlReply::kFabricProbe:
+      node.probe = std::move(*reply.mutable_fabric_probe());
+      return changed();
+    case v1::ControlReply::kStarted:
+      return on_started(node);
+    case v1::ControlReply::kExited:
+      return on_exit(node, reply.exited());
+    case v1::ControlReply::kFinished:
+      return on_finished(node, std::move(*reply.mutable_finished()));
+    case v1::ControlReply::kHeartbeat:
+      return on_heartbeat(node, reply.heartbeat());
+    case v1::ControlReply::kStoreRequest:
+      return on_store(node, reply.store_request());
+    case v1::ControlReply::kNotice:
+      return log(reply.notice().warning() ? LogLevel::kWarning : LogLevel::kInfo, "{}: {}",
+                 node.host.label(), reply.notice().text());
+    case v1::ControlReply::kFabricListen:
+    case v1::ControlReply::MESSAGE_NOT_SET:
+      return;
+  }
+}
+
+void Job::on_hello(Node& node, v1::HelloReply reply) {
+  const Nanos now = boottime_now();
+  node.clock.add(node.hello_sent, Nanos(reply.boottime_ns()), now);
+  // The node's wall clock against ours in the middle of the round trip.
+  node.realtime_offset =
+      Nanos(reply.realtime_ns()) - (realtime_now() - (now - node.hello_sent) / 2);
+  node.hello = std::move(reply);
+  node.phase = Phase::kFabric;
+  changed();
+}
+
+void Job::on_started(Node& node) {
+  if (++node.num_started + node.num_exited >= node.ranks.size()) node.phase = Phase::kRunning;
+  changed();
+}
+
+void Job::on_exit(Node& node, const v1::ExitReport& report) {
+  ++node.num_exited;
+  const auto at = node.clock.to_launcher(Nanos(report.time_ns()), boottime_now());
+  auto cause = cause_of(report, node.index, node.host.label(), at.time, at.error);
+  log(LogLevel::kDebug, "{}: rank {} ended{}", node.host.label(), report.rank(),
+      cause ? fmt::format(": {}", sentence(*cause, job_clock())) : " with 0");
+  if (cause) {
+    report.stopped() ? ++num_stopped_ : ++num_failed_;
+    add_cause(std::move(*cause));
+  } else if (!is_stopping()) {
+    watch_exit_timeout();
+  }
+  changed();
+}
+
+void Job::on_finished(Node& node, v1::Finished finished) {
+  log(LogLevel::kDebug, "{}: finished, {}", node.host.label(),
+      finished.clean() ? "clean" : "with survivors");
+  node.finished = std::move(finished);
+  first_cause_->node_answered(node.index);
+  changed();
+}
+
+void Job::on_heartbeat(Node& node, const v1::Heartbeat& heartbeat) {
+  node.clock.add(Nanos(heartbeat.launcher_boottime_ns()), Nanos(heartbeat.agent_boottime_ns()),
+                 boottime_now());
+  if (first_cause_->is_open() && heartbeat.sequence() >= settle_sequence_) {
+    first_cause_->node_answered(node.index);
+    changed();
+  }
+}
+
+void Job::on_store(Node& node, const v1::StoreRequest& request) {
+  send_store_replies(store_.handle(node.index, request, std::chrono::steady_clock::now()));
+}
+
+void Job::send_store_replies(const StoreAnswers& answers) {
+  for (const StoreAnswer& answer : answers) {
+    Node& node = *nodes_.at(answer.node);
+    if (!node.link || node.is_link_closed) continue;
+    v1::ControlRequest request;
+    *request.mutable_store_reply() = answer.reply;
+    node.link->send(std::move(request));
+  }
+  arm_store_timer();
+}
+
+void Job::arm_store_timer() {
+  const auto deadline = store_.next_deadline();
+  if (!deadline) return void(store_timer_.cancel());
+  store_timer_.expires_at(*deadline);
+  store_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) send_store_replies(store_.expire(std::chrono::steady_clock::now()));
+  });
+}
+
+void Job::on_output(Node& node, const v1::OutputReply& output) {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  std::uint64_t num_bytes = 0;
+  for (const v1::LogChunk& chunk : output.chunks()) {
+    num_bytes += chunk.data().size();
+    lines_->add(chunk, now);
+    if (chunk.stream() == v1::STREAM_STDERR) tail_->add(chunk.rank(), chunk.data());
+    if (chunk.eof() && node.num_open_streams > 0) --node.num_open_streams;
+  }
+  submit_output([this, &node, num_bytes] {
+    if (num_bytes > 0 && node.link && !node.is_link_closed) node.link->grant(num_bytes);
+  });
+  if (node.num_open_streams == 0) changed();
+}
+
+// `on_written` may be empty: nobody waits for these bytes.
+void Job::submit_output(std::function<void()> on_written) {
+  writer_.submit(lines_->take(), std::move(on_written));
+  arm_idle_timer();
+}
+
+// An unfinished line is shown after a short idle time.
+void Job::arm_idle_timer() {
+  const auto deadline = lines_->next_deadline();
+  if (!deadline || deadline == idle_timer_.expiry()) return;
+  idle_timer_.expires_at(*deadline);
+  idle_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    idle_timer_.expires_at(SteadyTime::max());
+    lines_->flush_idle(std::chrono::steady_clock::now());
+    submit_output({});
+  });
+}
+
+void Job::on_output_closed(Node& node) {
+  node.num_open_streams = 0;
+  changed();
+}
+
+void Job::on_link_closed(Node& node, const std::string& why) {
+  node.is_link_closed = true;
+  node.num_open_streams = 0;
+  if (!node.is_bye_sent) lose(node, why + last_words(node.connection.get()));
+  changed();
+}
+
+void Job::lose(Node& node, const std::string& why) {
+  if (node.is_lost) return;
+  node.is_lost = true;
+  first_cause_->node_answered(node.index);
+  store_.forget_node(node.index);
+  Cause cause;
+  cause.kind = CauseKind::kNodeLost;
+  cause.node = node.index;
+  cause.host = node.host.label();
+  cause.time = boottime_now();
+  cause.text = why;
+  // A node that had nothing to run any more is no failure of the job.
+  if (!node.finished) add_cause(std::move(cause));
+  if (node.link) node.link->close();
+  changed();
+}
+
+void Job::watch_exit_timeout() {
+  if (!options_.exit_timeout || has_exit_timer_) return;
+  has_exit_timer_ = true;
+  boost::asio::co_spawn(loop_, keep_exit_timeout(), boost::asio::detached);
+}
+
+Task<void> Job::keep_exit_timeout() {
+  if (co_await ended_.wait_until(std::chrono::steady_clock::now() + *options_.exit_timeout)) {
+    co_return;
+  }
+  std::size_t num_running = 0;
+  for (const auto& node : nodes_) num_running += node->ranks.size() - node->num_exited;
+  if (num_running == 0) co_return;
+  add_own_cause(CauseKind::kExitTimeout, *options_.exit_timeout,
+                fmt::format("{} ranks were still running", num_running));
+}
+
+}  // namespace hvd

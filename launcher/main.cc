@@ -1,0 +1,121 @@
+// hvdrun: starts one program on many GPU nodes and ends it cleanly.
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "launcher/check_build.h"
+#include "launcher/dry_run.h"
+#include "launcher/job.h"
+#include "launcher/options.h"
+#include "launcher/plan.h"
+#include "launcher/signals.h"
+#include "launcher/transport/transport.h"
+#include "proto/worker_env.h"
+
+namespace hvd {
+namespace {
+
+int fail(const Error& error) {
+  write_log(LogLevel::kError, error.message);
+  return static_cast<int>(error.code);
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+// gRPC must not install fork handlers or print in this process; workers get the user's own values.
+EnvList take_environment() {
+  EnvList environment = split_environ(environ);
+  for (const char* name : {"GRPC_ENABLE_FORK_SUPPORT", "GRPC_VERBOSITY", "GRPC_TRACE"}) {
+    unsetenv(name);
+  }
+  setenv("GRPC_ENABLE_FORK_SUPPORT", "0", 1);
+  setenv("GRPC_VERBOSITY", "NONE", 1);
+  return environment;
+}
+
+int run_job(Options options, std::optional<Plan> plan, EnvList environment) {
+  auto agent = find_agent_image();
+  if (!agent) return fail(agent.error());
+  // The environment and the store hold secrets: no core file.
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+
+  int code = static_cast<int>(ExitCode::kInfrastructure);
+  int signal = 0;
+  {
+    Loop loop;
+    Job job(loop, std::move(options), std::move(plan), std::move(environment), std::move(*agent));
+    boost::asio::co_spawn(
+        loop, [&]() -> Task<void> { code = co_await job.run(); }, boost::asio::detached);
+    loop.run();
+    signal = job.fatal_signal();
+  }
+  if (signal != 0) die_of_signal(signal);
+  return code;
+}
+
+int terminal_columns() {
+  winsize size{};
+  const bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col : 80;
+}
+
+// What an option asks to print instead of running a job; nullopt: run.
+std::optional<Result<std::string>> text_for(const Options& options, const EnvList& environment) {
+  switch (options.action) {
+    case Action::kRun:
+      return std::nullopt;
+    case Action::kHelp:
+      return help_text(terminal_columns());
+    case Action::kVersion:
+      return version_text();
+    case Action::kCheckBuild:
+      return check_build_text({.version = HVDRUN_VERSION, .has_ssh = true});
+    case Action::kDryRun:
+      return dry_run_text(options, environment, std::filesystem::current_path().string());
+    case Action::kManPage:
+      return man_page();
+    case Action::kBashCompletion:
+      return bash_completion();
+  }
+  return std::nullopt;
+}
+
+int run(int argc, char** argv) {
+  EnvList environment = take_environment();
+  auto options = parse_options(std::vector<std::string>(argv, argv + argc), environment);
+  if (!options) return fail(options.error());
+  set_log_level(options->verbosity >= 2   ? LogLevel::kDebug
+                : options->verbosity == 1 ? LogLevel::kInfo
+                                          : LogLevel::kWarning);
+  if (const auto text = text_for(*options, environment)) {
+    if (!*text) return fail(text->error());
+    print(**text);
+    return static_cast<int>(ExitCode::kOk);
+  }
+  for (const std::string& note : options->notes) log(LogLevel::kWarning, "{}", note);
+
+  std::optional<Plan> plan;
+  if (can_plan_without_hellos(options->hosts, options->np)) {
+    auto made = make_plan(options->hosts, options->np, options->hosts_source);
+    if (!made) return fail(made.error());
+    for (const std::string& note : made->notes) log(LogLevel::kInfo, "{}", note);
+    plan = std::move(*made);
+  }
+  return run_job(std::move(*options), std::move(plan), std::move(environment));
+}
+
+}  // namespace
+}  // namespace hvd
+
+int main(int argc, char** argv) { return hvd::run(argc, argv); }

@@ -1,0 +1,70 @@
+#include "launcher/manual.h"
+
+namespace hvd {
+
+const std::vector<std::string_view>& manual_description() {
+  static const std::vector<std::string_view> paragraphs = {
+      "hvdrun starts COMMAND once for each rank on the hosts of the job, tells every process its "
+      "rank and how to find the others, shows their output line by line, and stops all of them "
+      "when "
+      "one fails, when the user interrupts, or when a node or hvdrun itself is lost. COMMAND may "
+      "be "
+      "any program: one that uses torch.distributed with env://, Horovod with Gloo, or neither.",
+      "COMMAND is everything from the first word that is no option; options behind it belong to it "
+      "and reach it byte for byte, without a shell. A -- before COMMAND is dropped. Long options "
+      "take one dash or two and may be shortened while they stay unique. Of an option given twice "
+      "the last one counts.",
+      "Ranks fill the hosts in the order given, local ranks 0, 1, ... on each. A host listed again "
+      "adds its slots where it first stood.",
+      "A TIME is a number of seconds, or a number with s, m or h, as in 90, 1.5m or 2h.",
+  };
+  return paragraphs;
+}
+
+const std::vector<ManualRow>& manual_exit_status() {
+  static const std::vector<ManualRow> rows = {
+      {"0", "all processes ended with 0"},
+      {"n", "the code of the process that failed first"},
+      {"128+s", "signal s ended the process that failed first"},
+      {"124", "--timeout or --start-timeout passed"},
+      {"125", "a node, its connection or the rendezvous failed; --exit-timeout passed"},
+      {"2", "usage, host list or more ranks than slots; nothing was started"},
+      {"126, 127", "COMMAND cannot be executed, or is not found on a node"},
+      {"129-131, 143", "hvdrun was ended by SIGHUP, SIGINT, SIGQUIT or SIGTERM"},
+      {"141", "the reader of hvdrun's output has gone"},
+  };
+  return rows;
+}
+
+const std::vector<ManualRow>& manual_examples() {
+  static const std::vector<ManualRow> rows = {
+      {"hvdrun -np 4 python train.py", "four ranks on this machine, no ssh involved"},
+      {"hvdrun -np 32 -H node1:8,node2:8,node3:8,node4:8 python train.py",
+       "eight ranks on each of four nodes, reached by ssh"},
+      {"hvdrun --hostfile hosts -x NCCL_DEBUG=INFO --timeout 2h ./train --epochs 3",
+       "one rank for each GPU of the hosts in a file, at most two hours"},
+      {"hvdrun -H pod-0:8,pod-1:8 --transport command --rsh 'kubectl exec -i {host} --' ./train",
+       "containers reached by kubectl instead of ssh"},
+  };
+  return rows;
+}
+
+const std::vector<ManualRow>& manual_worker_variables() {
+  static const std::vector<ManualRow> rows = {
+      {"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, ROLE_RANK, "
+       "ROLE_WORLD_SIZE, ROLE_NAME, MASTER_ADDR, MASTER_PORT",
+       "as torchrun sets them"},
+      {"HOROVOD_RANK, HOROVOD_SIZE, HOROVOD_LOCAL_RANK, HOROVOD_LOCAL_SIZE, HOROVOD_CROSS_RANK, "
+       "HOROVOD_CROSS_SIZE, HOROVOD_HOSTNAME",
+       "as horovodrun sets them"},
+      {"HVDRUN_JOB_ID, HVDRUN_NODE, HVDRUN_ADDRESS, HVDRUN_RENDEZVOUS",
+       "the job, the node's index and numeric address, and the socket of the job's key-value "
+       "store"},
+      {"PYTHONUNBUFFERED, OMP_NUM_THREADS, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME",
+       "only where they are not set: 1, 1 if ranks share the node, and the interface between "
+       "nodes"},
+  };
+  return rows;
+}
+
+}  // namespace hvd

@@ -1,0 +1,192 @@
+#include "launcher/output_writer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace hvd {
+namespace {
+
+// One write(2): as many whole lines as fit. A file opened for appending takes them untorn even when
+// other processes write to it; a pipe does so only up to PIPE_BUF, which would cost sixteen times
+// the calls for a case that hvdrun's own two streams do not have.
+constexpr std::size_t kPiece = 64 * 1024;
+
+std::size_t piece_length(std::string_view bytes) {
+  if (bytes.size() <= kPiece) return bytes.size();
+  const std::size_t newline = bytes.rfind('\n', kPiece - 1);
+  return newline == std::string_view::npos ? kPiece : newline + 1;
+}
+
+// Writes everything; the errno of what stopped it, or 0. A descriptor that somebody else has made
+// non-blocking is waited for.
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), piece_length(bytes));
+    if (n >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      pollfd wait{fd, POLLOUT, 0};
+      ::poll(&wait, 1, -1);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+bool is_same_file(int a, int b) {
+  struct stat x {};
+  struct stat y {};
+  if (::fstat(a, &x) != 0 || ::fstat(b, &y) != 0) return false;
+  return x.st_dev == y.st_dev && x.st_ino == y.st_ino && x.st_rdev == y.st_rdev;
+}
+
+}  // namespace
+
+SinkTraits sink_traits(int stdout_fd, int stderr_fd) {
+  return {::isatty(stdout_fd) == 1, ::isatty(stderr_fd) == 1, is_same_file(stdout_fd, stderr_fd)};
+}
+
+// The queue of one thread, and that thread's loop.
+class OutputWriter::Sink {
+ public:
+  struct Item {
+    bool is_stderr = false;
+    std::string bytes;
+    std::uint64_t batch = 0;
+  };
+
+  Sink(OutputWriter& owner, std::array<int, 2> fds)
+      : fds_(fds), owner_(owner.self_), loop_(&owner.loop_) {}
+
+  void push(Item item) {
+    {
+      const std::lock_guard lock(mutex_);
+      items_.push_back(std::move(item));
+    }
+    wake_.notify_one();
+  }
+
+  // The writer goes: nothing is posted any more when this has returned.
+  void abandon() {
+    {
+      const std::lock_guard lock(mutex_);
+      loop_ = nullptr;
+    }
+    wake_.notify_one();
+  }
+
+  void run() {
+    Item item;
+    while (next(&item)) {
+      int& broken = broken_[item.is_stderr];
+      const bool was_broken = broken != 0;
+      if (!was_broken) broken = write_all(fds_[item.is_stderr], item.bytes);
+      post_done(item, was_broken ? 0 : broken);
+    }
+  }
+
+ private:
+  bool next(Item* item) {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return loop_ == nullptr || !items_.empty(); });
+    if (loop_ == nullptr) return false;
+    *item = std::move(items_.front());
+    items_.pop_front();
+    return true;
+  }
+
+  // Under the lock, so that abandon() cannot come between the look at the loop and its use.
+  void post_done(const Item& item, int error) {
+    const std::lock_guard lock(mutex_);
+    if (loop_ == nullptr) return;
+    boost::asio::post(*loop_, [owner = owner_, is_stderr = item.is_stderr, batch = item.batch,
+                               num_bytes = item.bytes.size(), error] {
+      if (const auto self = owner.lock()) {
+        (*self)->sink_done(is_stderr, batch, num_bytes, error);
+      }
+    });
+  }
+
+  const std::array<int, 2> fds_;
+  std::array<int, 2> broken_{};               // errno by stream; the thread's own
+  const std::weak_ptr<OutputWriter*> owner_;  // looked at on the loop only
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Item> items_;  // guarded by mutex_
+  Loop* loop_;              // guarded by mutex_; null once the writer has gone
+};
+
+OutputWriter::OutputWriter(Loop& loop, int stdout_fd, int stderr_fd, OnBroken on_broken)
+    : loop_(loop),
+      on_broken_(std::move(on_broken)),
+      idle_(loop),
+      self_(std::make_shared<OutputWriter*>(this)) {
+  idle_.set();
+  const std::size_t num_sinks = is_same_file(stdout_fd, stderr_fd) ? 1 : 2;
+  // No signal is handled on these threads; a blocked SIGPIPE makes write(2) say EPIPE.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (std::size_t i = 0; i < num_sinks; ++i) {
+    sinks_.push_back(std::make_shared<Sink>(*this, std::array<int, 2>{stdout_fd, stderr_fd}));
+    std::thread([sink = sinks_.back()] { sink->run(); }).detach();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+OutputWriter::~OutputWriter() {
+  for (const auto& sink : sinks_) sink->abandon();
+}
+
+void OutputWriter::submit(OutputBatch batch, std::function<void()> on_written) {
+  const std::uint64_t id = ++last_batch_;
+  const std::size_t num_open = batch.empty() ? 1 : batch.size();
+  batches_.emplace(id, Batch{num_open, std::move(on_written)});
+  idle_.clear();
+  if (batch.empty()) {
+    boost::asio::post(loop_, [owner = std::weak_ptr(self_), id] {
+      if (const auto self = owner.lock()) (*self)->segment_done(id, 0);
+    });
+  }
+  for (OutputSegment& segment : batch) push(segment.is_stderr, std::move(segment.bytes), id);
+}
+
+void OutputWriter::push(bool is_stderr, std::string bytes, std::uint64_t batch) {
+  num_queued_ += bytes.size();
+  Sink& sink = is_stderr ? *sinks_.back() : *sinks_.front();
+  sink.push({is_stderr, std::move(bytes), batch});
+}
+
+void OutputWriter::sink_done(bool is_stderr, std::uint64_t batch, std::size_t num_bytes,
+                             int error) {
+  // The callback may end the job, not this object.
+  if (error != 0 && on_broken_) on_broken_(is_stderr, error);
+  segment_done(batch, num_bytes);
+}
+
+void OutputWriter::segment_done(std::uint64_t batch, std::size_t num_bytes) {
+  num_queued_ -= num_bytes;
+  const auto found = batches_.find(batch);
+  if (--found->second.num_open > 0) return;
+  const auto on_written = std::move(found->second.on_written);
+  batches_.erase(found);
+  if (batches_.empty()) idle_.set();
+  if (on_written) on_written();
+}
+
+Task<bool> OutputWriter::flush(SteadyTime deadline) { return idle_.wait_until(deadline); }
+
+}  // namespace hvd

@@ -1,0 +1,112 @@
+#include "launcher/preflight.h"
+
+#include <fmt/ranges.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+namespace hvd {
+namespace {
+
+constexpr std::int64_t kClockWarningNs = 2'000'000'000;
+constexpr std::uint64_t kUnlimited = UINT64_MAX;
+
+struct Refusals {
+  std::vector<std::string> sentences;
+  ExitCode code = ExitCode::kOk;
+
+  // The worst reason decides: a missing directory or version comes before a missing command.
+  void add(ExitCode reason, std::string sentence) {
+    sentences.push_back(std::move(sentence));
+    if (code == ExitCode::kOk || reason == ExitCode::kInfrastructure) code = reason;
+  }
+};
+
+std::string join_hosts(const std::vector<std::string>& hosts) {
+  return fmt::format("{}", fmt::join(hosts, ", "));
+}
+
+void check_cwd(const std::vector<NodeHello>& nodes, const std::string& cwd, Refusals& refusals) {
+  std::map<int, std::vector<std::string>> by_errno;
+  for (const NodeHello& node : nodes) {
+    if (!node.reply.cwd_ok()) by_errno[node.reply.cwd_errno()].push_back(node.host);
+  }
+  for (const auto& [number, hosts] : by_errno) {
+    refusals.add(ExitCode::kInfrastructure,
+                 fmt::format("{}: cannot enter the working directory {}: {}; start hvdrun from a "
+                             "directory that every node has",
+                             join_hosts(hosts), cwd, std::strerror(number)));
+  }
+}
+
+void check_command(const std::vector<NodeHello>& nodes, const std::string& command,
+                   Refusals& refusals) {
+  std::map<int, std::vector<std::string>> by_errno;
+  for (const NodeHello& node : nodes) {
+    if (!node.reply.cwd_ok()) continue;
+    if (const int number = node.reply.executable_errno()) by_errno[number].push_back(node.host);
+  }
+  for (const auto& [number, hosts] : by_errno) {
+    if (number == ENOENT || number == ENOTDIR) {
+      refusals.add(
+          ExitCode::kNotFound,
+          fmt::format("{}: command not found: {}; give its full path or set PATH with -x PATH=...",
+                      join_hosts(hosts), command));
+    } else {
+      refusals.add(ExitCode::kNotExecutable,
+                   fmt::format("{}: cannot execute {}: {}", join_hosts(hosts), command,
+                               std::strerror(number)));
+    }
+  }
+}
+
+void warn_of_differences(const std::vector<NodeHello>& nodes, PreflightResult& result) {
+  std::map<std::string, std::vector<std::string>> by_path;
+  for (const NodeHello& node : nodes) {
+    by_path[node.reply.executable()].push_back(node.host);
+    const double skew = static_cast<double>(node.realtime_offset_ns) / 1e9;
+    if (std::abs(node.realtime_offset_ns) > kClockWarningNs) {
+      result.warnings.push_back(fmt::format(
+          "{}: its clock differs by {:+.1f} s; only printed times are affected", node.host, skew));
+    }
+  }
+  if (by_path.size() < 2) return;
+  std::vector<std::string> parts;
+  for (const auto& [path, hosts] : by_path)
+    parts.push_back(fmt::format("{} on {}", path, join_hosts(hosts)));
+  result.warnings.push_back(
+      fmt::format("the command is not the same on all nodes: {}", fmt::join(parts, "; ")));
+}
+
+std::string limit_text(std::uint64_t limit) {
+  return limit == kUnlimited ? "unlimited" : fmt::format("{}", limit);
+}
+
+std::string describe(const NodeHello& node) {
+  const v1::HelloReply& reply = node.reply;
+  return fmt::format(
+      "{}: {} {} {}, {} GPUs, command {}, agent {} (pid {}, {}), memlock {}, nofile {}", node.host,
+      reply.hostname(), reply.machine(), reply.kernel(), reply.num_gpus(), reply.executable(),
+      reply.agent_path(), reply.pid(), reply.containment(), limit_text(reply.memlock_limit()),
+      limit_text(reply.nofile_limit()));
+}
+
+}  // namespace
+
+Result<PreflightResult> check_hellos(const std::vector<NodeHello>& nodes, const std::string& cwd,
+                                     const std::string& command) {
+  Refusals refusals;
+  check_cwd(nodes, cwd, refusals);
+  check_command(nodes, command, refusals);
+  if (!refusals.sentences.empty()) {
+    return make_error(refusals.code, "{}", fmt::join(refusals.sentences, "\n"));
+  }
+  PreflightResult result;
+  warn_of_differences(nodes, result);
+  for (const NodeHello& node : nodes) result.details.push_back(describe(node));
+  return result;
+}
+
+}  // namespace hvd

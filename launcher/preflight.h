@@ -1,0 +1,31 @@
+// What the nodes' hellos say about whether the job can start: versions, working directory, command,
+// clocks, limits. Pure. Nothing has been started when it refuses.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "hvdrun/v1/agent.pb.h"
+#include "proto/v1.h"
+
+namespace hvd {
+
+struct NodeHello {
+  std::string host;
+  v1::HelloReply reply;
+  std::int64_t realtime_offset_ns = 0;  // node's wall clock minus the launcher's, at the hello
+};
+
+struct PreflightResult {
+  std::vector<std::string> warnings;
+  std::vector<std::string> details;  // for -vv: resolved command, agent, limits of each node
+};
+
+// `cwd` and `command` are for the sentences. All nodes that refuse are named in one error; its code
+// is 127 (not found), 126 (not executable) or 125 (working directory, version).
+[[nodiscard]] Result<PreflightResult> check_hellos(const std::vector<NodeHello>& nodes,
+                                                   const std::string& cwd,
+                                                   const std::string& command);
+
+}  // namespace hvd

@@ -1,0 +1,87 @@
+#include "launcher/preflight.h"
+
+#include <gmock/gmock.h>
+
+#include <cerrno>
+
+namespace hvd {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+NodeHello good(const std::string& host) {
+  NodeHello node{host, {}, 0};
+  node.reply.set_cwd_ok(true);
+  node.reply.set_executable("/usr/bin/python");
+  return node;
+}
+
+NodeHello without_command(const std::string& host, int number) {
+  NodeHello node = good(host);
+  node.reply.clear_executable();
+  node.reply.set_executable_errno(number);
+  return node;
+}
+
+NodeHello without_directory(const std::string& host) {
+  NodeHello node = good(host);
+  node.reply.set_cwd_ok(false);
+  node.reply.set_cwd_errno(ENOENT);
+  return node;
+}
+
+TEST(Preflight, EqualNodesPassWithoutAWord) {
+  const auto result = check_hellos({good("node1"), good("node2")}, "/data", "python");
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->warnings, IsEmpty());
+  EXPECT_THAT(result->details, SizeIs(2));
+}
+
+TEST(Preflight, NamesEveryNodeWithoutTheCommand) {
+  const auto result = check_hellos(
+      {good("node1"), without_command("node2", ENOENT), without_command("node3", ENOENT)}, "/data",
+      "trainer");
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, ExitCode::kNotFound);
+  EXPECT_THAT(result.error().message, HasSubstr("node2, node3: command not found: trainer"));
+}
+
+TEST(Preflight, NotExecutableIs126) {
+  const auto result = check_hellos({without_command("node1", EACCES)}, "/data", "./run");
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, ExitCode::kNotExecutable);
+}
+
+TEST(Preflight, AMissingDirectoryComesFirst) {
+  const auto result = check_hellos({without_command("node1", ENOENT), without_directory("node2")},
+                                   "/only/here", "./run");
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, ExitCode::kInfrastructure);
+  EXPECT_THAT(result.error().message, HasSubstr("node2: cannot enter the working directory"));
+  EXPECT_THAT(result.error().message, HasSubstr("/only/here"));
+}
+
+TEST(Preflight, WarnsOfSkewedClocksAndOtherInterpreters) {
+  NodeHello late = good("node2");
+  late.realtime_offset_ns = -600'000'000'000;
+  late.reply.set_executable("/opt/bin/python");
+  const auto result = check_hellos({good("node1"), late}, "/data", "python");
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->warnings,
+              ElementsAre(HasSubstr("node2: its clock differs by -600.0 s"),
+                          HasSubstr("/opt/bin/python on node2; /usr/bin/python on node1")));
+}
+
+TEST(Preflight, HalfASecondOfSkewIsNothing) {
+  NodeHello node = good("node1");
+  node.realtime_offset_ns = 500'000'000;
+  const auto result = check_hellos({node}, "/data", "python");
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->warnings, IsEmpty());
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,104 @@
+#include "launcher/report.h"
+
+#include <gmock/gmock.h>
+
+namespace hvd {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+ReportInput failure() {
+  ReportInput input;
+  input.cause.kind = CauseKind::kExited;
+  input.cause.rank = 6;
+  input.cause.host = "node2";
+  input.cause.pid = 12;
+  input.cause.value = 1;
+  input.cause.time = seconds(100);
+  input.clock = {seconds(88), seconds(0)};
+  return input;
+}
+
+std::string last_line(const std::string& text) {
+  return text.substr(text.rfind('\n', text.size() - 2) + 1);
+}
+
+TEST(Report, QuotesTheTailAndEndsWithTheSentence) {
+  ReportInput input = failure();
+  input.tail = {"noise", "BOOM-CAUSE"};
+  input.num_stopped = 6;
+  input.num_failed_after = 1;
+  const std::string text = report_text(input);
+  EXPECT_THAT(text, StartsWith("hvdrun: the last 2 lines that rank 6 (node2) wrote to stderr:\n"
+                               "  | noise\n  | BOOM-CAUSE\n"
+                               "hvdrun: 6 ranks stopped by hvdrun, 1 failed after the first "
+                               "cause\n"));
+  EXPECT_THAT(last_line(text), StartsWith("hvdrun: rank 6 (node2, pid 12) exited with code 1 at "));
+  EXPECT_THAT(last_line(text), HasSubstr("12 s after the start\n"));
+}
+
+TEST(Report, IsOneLineWhereNothingElseIsKnown) {
+  const std::string text = report_text(failure());
+  EXPECT_EQ(text, last_line(text));
+}
+
+TEST(Report, TheLastLineIsOneLineWhateverATextHolds) {
+  ReportInput input = failure();
+  input.cause.kind = CauseKind::kStartFailed;
+  input.cause.text = "node1: agent said:\nfirst\x1b[2J\nsecond";
+  const std::string text = report_text(input);
+  EXPECT_EQ(text, last_line(text));
+  EXPECT_THAT(text, HasSubstr("second"));
+}
+
+TEST(Report, ShowsTheTracebackThatTheWorkerRecorded) {
+  ReportInput input = failure();
+  input.cause.error_file =
+      R"({"message": {"message": "ValueError: bad", "extraInfo": {"py_callstack": "Traceback:\n  File a\nValueError: bad"}}})";
+  EXPECT_THAT(report_text(input),
+              StartsWith("hvdrun: the error that rank 6 (node2) recorded:\n  | Traceback:\n"
+                         "  |   File a\n  | ValueError: bad\n"));
+  input.tail = {"Traceback:", "  File a", "ValueError: bad"};  // it is on the screen already
+  EXPECT_THAT(report_text(input), Not(HasSubstr("recorded")));
+}
+
+TEST(Report, TakesEveryFormOfErrorFileAndSurvivesNonsense) {
+  EXPECT_EQ(traceback_in(R"({"message": "plain"})"), "plain");
+  EXPECT_EQ(traceback_in(R"({"message": {"message": "only", "extraInfo": {}}})"), "only");
+  for (const char* text : {"", "{", "[]", "7", "{}", R"({"message": 7})", R"({"message": {}})",
+                           R"({"message": {"extraInfo": "x"}})", "\xff\xfe"}) {
+    EXPECT_EQ(traceback_in(text), "") << text;
+  }
+}
+
+TEST(Report, NamesSurvivorsAndNodesThatNobodyHeardOf) {
+  ReportInput input = failure();
+  input.job_id = "cafe";
+  hvdrun::v1::Survivor survivor;
+  survivor.set_pid(77);
+  survivor.set_uid(1000);
+  survivor.set_state("D");
+  survivor.set_wchan("nfs_wait");
+  survivor.set_command("python train.py");
+  input.survivors = {{"node1", {survivor}}};
+  input.unconfirmed_hosts = {"node3", "node4"};
+  const std::string text = report_text(input);
+  EXPECT_THAT(text, HasSubstr("hvdrun: node1: process 77 (uid 1000, state D, in nfs_wait) outlived "
+                              "SIGKILL: python train.py\n"));
+  EXPECT_THAT(text, HasSubstr("not confirmed clean: node3, node4 ("));
+  EXPECT_THAT(text, HasSubstr("HVDRUN_JOB_ID=cafe"));
+}
+
+TEST(Report, TerminalsAreProtectedFromTheTail) {
+  ReportInput input = failure();
+  input.tail = {"\x1b]0;x\a"};
+  EXPECT_THAT(report_text(input), HasSubstr("\x1b]0;x\a"));
+  input.is_terminal = true;
+  EXPECT_THAT(report_text(input), HasSubstr("\\x1b]0;x\\x07"));
+}
+
+}  // namespace
+}  // namespace hvd

@@ -1,0 +1,129 @@
+// The transports `command` and `local`: a child process whose standard input and output are the
+// stream. The node's command is the one word `sh`, which no program on the way can split or quote
+// wrongly; the boot script follows as its standard input.
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "launcher/transport/boot_dialogue.h"
+#include "launcher/transport/boot_script.h"
+#include "launcher/transport/helper_process.h"
+#include "launcher/transport/open_list.h"
+#include "launcher/transport/rsh_words.h"
+#include "launcher/transport/transport.h"
+
+namespace hvd {
+namespace {
+
+// How long after the end of the stream its program may take to say why.
+constexpr auto kLastWords = std::chrono::seconds(1);
+
+class ChildConnection final : public Connection {
+ public:
+  ChildConnection(std::shared_ptr<HelperProcess> helper, std::string noise, std::string agent_path)
+      : helper_(std::move(helper)), noise_(std::move(noise)), agent_path_(std::move(agent_path)) {}
+  ~ChildConnection() override { helper_->end(); }
+
+  UniqueFd take_stream() override { return helper_->take_stream(); }
+  [[nodiscard]] std::string diagnostics() const override {
+    return noise_ + helper_->side_text().text();
+  }
+  [[nodiscard]] std::string agent_path() const override { return agent_path_; }
+
+ private:
+  const std::shared_ptr<HelperProcess>
+      helper_;  // shared with the coroutines that watch the process
+  const std::string noise_;
+  const std::string agent_path_;
+};
+
+using Opened = Result<std::unique_ptr<Connection>>;
+
+class CommandTransport final : public Transport {
+ public:
+  CommandTransport(Loop& loop, CommandTransportConfig config)
+      : loop_(loop), rsh_(std::move(config.rsh)), upload_(std::move(config.agent)) {}
+
+  void abort() override { opens_.abort_all(); }
+
+  Task<Opened> open(OpenRequest request) override {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const auto words = expand_rsh(rsh_, request.target, {"sh"});
+    if (!words) co_return tl::unexpected(words.error());
+    if (opens_.is_aborted()) co_return make_error("{}: stopped", request.target.host);
+    if (request.on_phase) request.on_phase(Phase::kConnect);
+    auto child = spawn_child(*words);
+    if (!child) co_return tl::unexpected(child.error().within(request.target.host));
+    auto helper = HelperProcess::watch(loop_, std::move(*child), HelperProcess::Ending::kBySignal);
+    const OpenList::Entry entry(opens_, [&] { ::shutdown(helper->stream(), SHUT_RDWR); });
+
+    const std::string marker = make_marker();
+    BootRequest boot;
+    boot.stream = helper->stream();
+    boot.marker = marker;
+    boot.first_bytes = boot_script(upload_.image(), marker) + '\n';
+    boot.deadline = request.deadline;
+    boot.on_phase = request.on_phase;
+    const BootReport report = co_await run_boot_dialogue(loop_, upload_, std::move(boot));
+    if (report.state == BootReport::State::kReady) {
+      co_return std::make_unique<ChildConnection>(std::move(helper), report.noise, report.folder);
+    }
+    if (report.state == BootReport::State::kEnded && !opens_.is_aborted()) {
+      const SteadyTime now = std::chrono::steady_clock::now();
+      co_await helper->wait_until_ended(std::min(request.deadline, now + kLastWords));
+    }
+    co_return failure(request, report, *helper, request.deadline - start, words->front());
+  }
+
+ private:
+  Opened failure(const OpenRequest& request, const BootReport& report, HelperProcess& helper,
+                 SteadyTime::duration budget, const std::string& program) {
+    const std::string ending = helper.side_text().ending();
+    const std::string error_text = helper.side_text().text();
+    helper.end();
+    if (opens_.is_aborted()) return make_error("{}: stopped", request.target.host);
+    Error error = explain_boot_failure(
+        report,
+        {request.target.host, ending.empty() ? "" : fmt::format("{} of {}", ending, program),
+         error_text, budget, report.folder.empty() ? Phase::kConnect : Phase::kStartAgent});
+    return tl::unexpected(std::move(error));
+  }
+
+  Loop& loop_;
+  const std::vector<std::string> rsh_;
+  AgentUpload upload_;
+  OpenList opens_;
+};
+
+// The agent's own start is part of its hello, which has the same deadline: nothing is awaited here.
+class LocalTransport final : public Transport {
+ public:
+  LocalTransport(Loop& loop, AgentImage agent) : loop_(loop), agent_(std::move(agent)) {}
+
+  void abort() override {}
+
+  Task<Opened> open(OpenRequest request) override {
+    if (request.on_phase) request.on_phase(Phase::kStartAgent);
+    auto child = spawn_child({agent_.path, "--stdio"});
+    if (!child) co_return tl::unexpected(child.error().within(request.target.host));
+    co_return std::make_unique<ChildConnection>(
+        HelperProcess::watch(loop_, std::move(*child), HelperProcess::Ending::kByItself), "",
+        agent_.path);
+  }
+
+ private:
+  Loop& loop_;
+  const AgentImage agent_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_command_transport(Loop& loop, CommandTransportConfig config) {
+  return std::make_unique<CommandTransport>(loop, std::move(config));
+}
+
+std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent) {
+  return std::make_unique<LocalTransport>(loop, std::move(agent));
+}
+
+}  // namespace hvd

@@ -1,0 +1,125 @@
+#include "launcher/transport/ssh_dial.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+namespace hvd {
+namespace {
+
+constexpr auto kLookUpSlice = std::chrono::milliseconds(100);
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+int look_up(const std::string& host, std::uint16_t port, int flags, Addresses* addresses) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  addresses->reset(list);
+  return error;
+}
+
+// A name service can keep its caller for half a minute and cannot be told to stop: it gets a thread
+// that nobody waits for. Shared by that thread and the waiting one, which may leave first.
+struct LookUp {
+  std::mutex mutex;
+  std::condition_variable done;
+  bool is_done = false;
+  int error = 0;
+  Addresses addresses;
+};
+
+Result<Addresses> resolve(SshJob& job, const std::string& host, std::uint16_t port) {
+  Addresses numeric;
+  if (look_up(host, port, AI_NUMERICHOST, &numeric) == 0) return numeric;
+  auto shared = std::make_shared<LookUp>();
+  std::thread([shared, host, port] {
+    Addresses addresses;
+    const int error = look_up(host, port, 0, &addresses);
+    const std::lock_guard lock(shared->mutex);
+    shared->error = error;
+    shared->addresses = std::move(addresses);
+    shared->is_done = true;
+    shared->done.notify_one();
+  }).detach();
+  std::unique_lock lock(shared->mutex);
+  while (!shared->is_done && !job.is_over()) shared->done.wait_for(lock, kLookUpSlice);
+  if (!shared->is_done) return make_error(ExitCode::kTimeout, "no answer from the name service");
+  if (shared->error == 0) return std::move(shared->addresses);
+  return make_error("cannot resolve the name {}: {}: check its spelling and DNS", host,
+                    ::gai_strerror(shared->error));
+}
+
+// errno of the connection attempt; ETIMEDOUT at the deadline too.
+int connect_within(SshJob& job, int socket, const addrinfo& address) {
+  if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  const SshJob::Guard guard(job, socket);
+  while (!job.is_over()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        job.deadline() - std::chrono::steady_clock::now());
+    pollfd entry{socket, POLLOUT, 0};
+    const int ready = ::poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) break;
+    int error = 0;
+    socklen_t size = sizeof(error);
+    ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+    return error;
+  }
+  return ETIMEDOUT;
+}
+
+void set_options(int socket, std::chrono::nanoseconds lease) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const auto limit = static_cast<unsigned int>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(lease).count());
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof(limit));
+}
+
+tl::unexpected<Error> connect_error(int error, const std::string& host, std::uint16_t port) {
+  if (error == ETIMEDOUT) {
+    return make_error(ExitCode::kTimeout, "no answer from port {} of {}", port, host);
+  }
+  if (error == ECONNREFUSED) {
+    return make_error("port {} of {} refuses connections: is sshd running there?", port, host);
+  }
+  auto result = make_error("cannot connect to port {} of {}: {}", port, host, std::strerror(error));
+  result.value().may_retry = error == ECONNRESET;
+  return result;
+}
+
+}  // namespace
+
+Result<UniqueFd> dial(SshJob& job, const std::string& host, std::uint16_t port,
+                      std::chrono::nanoseconds lease) {
+  job.enter(Phase::kResolve);
+  auto addresses = resolve(job, host, port);
+  if (!addresses) return tl::unexpected(addresses.error());
+  job.enter(Phase::kConnect);
+  int error = ETIMEDOUT;
+  for (const addrinfo* entry = addresses->get(); entry && !job.is_over(); entry = entry->ai_next) {
+    UniqueFd socket(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    error = socket.is_valid() ? connect_within(job, socket.get(), *entry) : errno;
+    if (error != 0) continue;
+    set_options(socket.get(), lease);
+    return socket;
+  }
+  return connect_error(error, host, port);
+}
+
+}  // namespace hvd

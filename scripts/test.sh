@@ -1,0 +1,42 @@
+#!/bin/bash
+# test.sh: everything that `make test` runs, each step timed. A step of the set-up that fails ends it;
+# after failing tests the other tests still run, and the end says which failed.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+times=()
+failed=()
+
+step() {  # NAME COMMAND...
+  local name=$1 begin=$SECONDS rc=0
+  shift
+  printf '\n==> %s: %s\n' "$name" "$*"
+  "$@" || rc=$?
+  times+=("$(printf '%-12s %5d s  %s' "$name" $((SECONDS - begin)) "$([ $rc -eq 0 ] && echo ok || echo "FAILED ($rc)")")")
+  [ $rc -eq 0 ] || failed+=("$name")
+  return $rc
+}
+
+summary() {
+  printf '\n'
+  printf '==> %s\n' "${times[@]}" "$(printf '%-12s %5d s' all $SECONDS)"
+  if [ ${#failed[@]} -gt 0 ]; then
+    echo "==> FAILED: ${failed[*]}" >&2
+    exit 1
+  fi
+  echo "==> all tests passed"
+}
+
+run_ctest() {  # FOLDER ARGUMENT...
+  local folder=$1
+  shift
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error "$@"
+}
+
+step packages scripts/deps.sh build test || summary
+step wheel make --no-print-directory venv || summary
+step build make --no-print-directory build || summary
+step unit run_ctest build -L '^unit$' -j "$(nproc)"
+step end-to-end run_ctest build -LE '^(unit|long)$'
+step asan-build make --no-print-directory asan-build &&
+  step asan-unit run_ctest build-asan -L '^unit$' -j "$(nproc)"
+summary

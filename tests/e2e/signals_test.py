@@ -1,0 +1,182 @@
+"""Signals to hvdrun, Ctrl-C on a terminal, a reader that goes away."""
+
+import os
+import signal
+import time
+
+import harness
+
+FOUR = "node1:2,node2:2"
+MIXED = "localhost:2,node1:2"
+UP_AND_SLEEP = ["bash", "-c", "echo up; exec sleep 600"]
+DEAF = ["bash", "-c", "trap '' TERM INT HUP; echo up; while :; do sleep 1; done"]
+
+
+class Signals(harness.EndToEnd):
+    NODES = 2
+
+    def start_up(self, *arguments, hosts=FOUR, worker=UP_AND_SLEEP, **kwargs):
+        """A job whose four ranks have said "up"."""
+        run = self.start("-np", 4, "-H", hosts, *arguments, *worker, **kwargs)
+        self.assertEqual(len(run.out.find("up", 15, count=4)), 4, run.report())
+        return run
+
+    def end_by(self, number, code, hosts=FOUR):
+        run = self.start_up(hosts=hosts)
+        sent = time.monotonic()
+        run.signal(number)
+        run.wait(20)
+        self.assert_code(run, code)
+        self.assert_no_workers(run)
+        self.assert_within(time.monotonic() - sent, 5,
+                           f"{signal.Signals(number).name} to the end")
+
+    def test_interrupt_ends_all_with_130(self):
+        self.end_by(signal.SIGINT, 130)
+
+    def test_terminate_ends_all_with_143(self):
+        self.end_by(signal.SIGTERM, 143)
+        self.end_by(signal.SIGTERM, 143, hosts="localhost:4")
+
+    def test_hangup_ends_all_with_129(self):
+        self.end_by(signal.SIGHUP, 129)
+
+    def test_quit_ends_all_with_131(self):
+        self.end_by(signal.SIGQUIT, 131)
+
+    def test_hvdrun_dies_of_the_signal_so_that_shells_see_it(self):
+        run = self.start_up()
+        run.signal(signal.SIGTERM)
+        run.wait(20)
+        self.assertEqual(run.process.returncode, -signal.SIGTERM, run.report())
+
+    def test_ignored_hangup_stays_ignored(self):
+        words = [harness.HVDRUN, "-np", "4", "-H", FOUR, "bash", "-c",
+                 "echo up; sleep 2; echo end"]
+        run = harness.Run(self.bed, ["sh", "-c", "trap '' HUP; exec \"$@\"", "_", *words],
+                          self.environment())
+        self.addCleanup(run.end)
+        self.assertEqual(len(run.out.find("up", 15, count=4)), 4, run.report())
+        run.signal(signal.SIGHUP)
+        self.assertEqual(run.wait(20), 0, run.report())
+        self.assertEqual(len(run.out.find("end", 1, count=4)), 4, run.report())
+
+    def test_user_signals_reach_every_rank(self):
+        worker = ["bash", "-c", "trap 'echo got USR1' USR1; trap 'echo got USR2; exit 0' USR2; "
+                  "echo up; while :; do sleep 0.05; done"]
+        run = self.start_up(worker=worker)
+        run.signal(signal.SIGUSR1)
+        self.assertEqual(len(run.out.find("got USR1", 5, count=4)), 4, run.report())
+        run.signal(signal.SIGUSR2)
+        self.assertEqual(run.wait(10), 0, run.report())
+        self.assertEqual(len(run.out.find("got USR2", 1, count=4)), 4, run.report())
+
+    def test_deaf_workers_get_the_grace_and_then_go(self):
+        run = self.start_up("--grace", "1", worker=DEAF)
+        sent = time.monotonic()
+        run.signal(signal.SIGINT)
+        run.wait(20)
+        self.assert_code(run, 130)
+        self.assert_no_workers(run)
+        self.assertGreater(time.monotonic() - sent, 1.0)
+        self.assert_within(time.monotonic() - sent, 1 + 5, "Ctrl-C to the end, deaf, grace 1 s")
+
+    def test_second_interrupt_kills_at_once(self):
+        run = self.start_up("--grace", "30", worker=DEAF)
+        run.signal(signal.SIGINT)
+        self.assertTrue(run.err.find("again", 5), run.report())
+        sent = time.monotonic()
+        run.signal(signal.SIGINT)
+        run.wait(20)
+        self.assert_code(run, 130)
+        self.assert_no_workers(run)
+        self.assert_within(time.monotonic() - sent, 5, "second Ctrl-C to the end")
+
+    def test_burst_of_interrupts_leaves_nothing(self):
+        run = self.start_up("--grace", "2", worker=DEAF)
+        for _ in range(50):
+            if run.process.poll() is None:
+                try:
+                    run.signal(signal.SIGINT)
+                except (OSError, harness.lab.TestbedError):
+                    break
+            time.sleep(0.01)
+        run.wait(20)
+        self.assert_code(run, 130)
+        self.assert_no_workers(run)
+
+    def test_interrupt_while_a_host_is_not_reached_ends_at_once(self):
+        self.bed.set_black_hole("node2", True)
+        self.addCleanup(self.bed.set_black_hole, "node2", False)
+        run = self.start("-np", 4, "-H", FOUR, "sleep", 600)
+        time.sleep(1)
+        sent = time.monotonic()
+        run.signal(signal.SIGINT)
+        run.wait(20)
+        self.assert_code(run, 130)
+        self.assert_within(time.monotonic() - sent, 3, "Ctrl-C during the start to the end")
+
+    def test_stopped_worker_is_ended_too(self):
+        run = self.start_up("--grace", "1")
+        os.kill(self.wait_workers(4, run)[1], signal.SIGSTOP)
+        sent = time.monotonic()
+        run.signal(signal.SIGINT)
+        run.wait(20)
+        self.assert_code(run, 130)
+        self.assert_no_workers(run)
+        self.assert_within(time.monotonic() - sent, 1 + 5, "with a stopped rank, grace 1 s")
+
+    def test_escaped_session_goes_with_an_interrupt(self):
+        worker = ["bash", "-c", "setsid -f sleep 600 </dev/null >/dev/null 2>&1; echo up; "
+                  "exec sleep 600"]
+        run = self.start_up("--grace", "1", worker=worker)
+        run.signal(signal.SIGINT)
+        run.wait(20)
+        self.assert_code(run, 130)
+        self.assert_within(self.seconds_until_gone(run.started + run.seconds, 2), 1,
+                           "escaped process, after the end")
+
+    def test_reader_of_the_output_that_leaves_is_141(self):
+        worker = ["bash", "-c", "while echo line; do sleep 0.02; done"]
+        run = self.start("-np", 4, "-H", FOUR, *worker, read_stdout=False)
+        os.read(run.process.stdout.fileno(), 100)
+        run.process.stdout.close()
+        closed = time.monotonic()
+        run.wait(20)
+        self.assert_code(run, 141)
+        self.assert_no_workers(run)
+        self.assert_within(time.monotonic() - closed, 5, "from the reader's end to ours")
+
+
+class Terminal(harness.EndToEnd):
+    NODES = 1
+
+    def on_terminal(self, keys, *arguments, worker=UP_AND_SLEEP):
+        words = [harness.PYTHON, os.path.join(harness.HERE, "on_terminal.py"), "up", "4", keys,
+                 harness.HVDRUN, "-np", "4", "-H", MIXED, *arguments, *worker]
+        run = harness.Run(self.bed, words, self.environment())
+        self.addCleanup(run.end)
+        run.wait(20)
+        self.assert_no_workers(run)
+        return run
+
+    def test_control_c_reaches_only_hvdrun(self):
+        worker = ["bash", "-c", "trap 'echo INTERRUPTED' INT; trap 'echo TERMINATED; exit 0' TERM; "
+                  "echo up; while :; do sleep 0.05; done"]
+        run = self.on_terminal("\\x03", worker=worker)
+        self.assert_code(run, 130)
+        self.assertEqual(run.out.text.count("TERMINATED"), 4, run.report())
+        self.assertNotIn("INTERRUPTED", run.out.text)
+
+    def test_control_c_twice_kills_deaf_workers(self):
+        run = self.on_terminal("\\x03\\x03", "--grace", "30", worker=DEAF)
+        self.assert_code(run, 130)
+        self.assert_within(run.seconds, 10, "start, Ctrl-C twice, end")
+
+    def test_closed_terminal_ends_all_with_129(self):
+        run = self.on_terminal("hangup")
+        self.assert_code(run, 129)
+
+
+if __name__ == "__main__":
+    harness.main()
