@@ -24,6 +24,9 @@ namespace v1 = hvdrun::v1;
 // gRPC gives a call without a deadline the end of time; the store needs a number.
 constexpr auto kLongestWait = std::chrono::hours(24 * 365);
 
+// For the answers to calls that the end of the job has ended.
+constexpr auto kShutdownLimit = std::chrono::milliseconds(100);
+
 std::int64_t timeout_ms(const grpc::CallbackServerContext& context) {
   const auto left = context.deadline() - std::chrono::system_clock::now();
   const auto bounded = std::clamp<std::chrono::system_clock::duration>(
@@ -178,7 +181,7 @@ Result<void> RendezvousEdge::start(const std::string& path) {
 void RendezvousEdge::shutdown(std::function<void()> done) {
   boost::system::error_code ignored;
   impl_->listener.close(ignored);
-  shut_down_server(impl_->server.get(), impl_->loop, std::move(done));
+  shut_down_server(impl_->server.get(), impl_->loop, kShutdownLimit, std::move(done));
 }
 
 }  // namespace hvd

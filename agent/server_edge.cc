@@ -1,5 +1,7 @@
 #include "agent/server_edge.h"
 
+#include <grpc/grpc.h>
+
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -8,11 +10,13 @@ namespace hvd {
 namespace {
 
 constexpr int kMaxMessage = 16 << 20;
-constexpr auto kShutdownLimit = std::chrono::milliseconds(500);
 
 }  // namespace
 
 std::unique_ptr<grpc::Server> start_server(grpc::Service* service) {
+  // Never given back: the last grpc_shutdown() waits up to ten seconds for connections that its own
+  // threads, which have ended by then, would have to release. The process ends right after.
+  grpc_init();
   grpc::ServerBuilder builder;
   builder.RegisterService(service);
   builder.SetMaxReceiveMessageSize(kMaxMessage);
@@ -22,11 +26,12 @@ std::unique_ptr<grpc::Server> start_server(grpc::Service* service) {
   return builder.BuildAndStart();
 }
 
-void shut_down_server(grpc::Server* server, Loop& loop, std::function<void()> done) {
+void shut_down_server(grpc::Server* server, Loop& loop, std::chrono::milliseconds limit,
+                      std::function<void()> done) {
   if (server == nullptr) return boost::asio::post(loop, std::move(done));
   auto keep_running = boost::asio::make_work_guard(loop);
-  std::thread([server, &loop, keep_running, done = std::move(done)]() mutable {
-    server->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
+  std::thread([server, &loop, keep_running, limit, done = std::move(done)]() mutable {
+    server->Shutdown(std::chrono::system_clock::now() + limit);
     boost::asio::post(loop, std::move(done));
   }).detach();
 }

@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -15,7 +16,9 @@ namespace hvd {
 [[nodiscard]] std::unique_ptr<grpc::Server> start_server(grpc::Service* service);
 
 // Server::Shutdown waits for calls that only the loop can finish, so a helper thread runs it;
-// `done` is posted to the loop. Calls that are open after a short time are cancelled.
-void shut_down_server(grpc::Server* server, Loop& loop, std::function<void()> done);
+// `done` is posted to the loop. What is not out after the limit is cut off; a peer that keeps an
+// idle connection open costs all of it.
+void shut_down_server(grpc::Server* server, Loop& loop, std::chrono::milliseconds limit,
+                      std::function<void()> done);
 
 }  // namespace hvd

@@ -3,7 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 
-#include <thread>
+#include <chrono>
 #include <utility>
 
 #include "agent/server_edge.h"
@@ -20,6 +20,11 @@ using OutputCall = StreamCall<v1::OutputRequest, v1::OutputReply>;
 
 // Control carries no bulk: a launcher that lets this much pile up does not read any more.
 constexpr std::size_t kMaxControlQueue = 65536;
+
+// After a goodbye nobody waits for anything; an error should still reach a launcher that is far
+// away.
+constexpr auto kLimitAfterBye = std::chrono::milliseconds(100);
+constexpr auto kLimitAfterError = std::chrono::milliseconds(1000);
 
 }  // namespace
 
@@ -54,8 +59,8 @@ struct ServiceEdge::Impl final : v1::AgentService::CallbackService {
   OutputCall* output = nullptr;    // the same
   bool had_control = false;
   bool had_output = false;
-  bool is_output_ended = false;
   bool is_closed = false;  // no more calls
+  std::chrono::milliseconds limit = kLimitAfterBye;
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -129,12 +134,13 @@ void ServiceEdge::finish(Ending ending, const std::string& text) {
                                   ? grpc::Status(grpc::StatusCode::INTERNAL, text)
                                   : grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, text);
   impl_->is_closed = true;
+  if (ending != Ending::kDone) impl_->limit = kLimitAfterError;
   if (auto* const call = std::exchange(impl_->control, nullptr)) call->finish(status);
   if (auto* const call = std::exchange(impl_->output, nullptr)) call->finish(status);
 }
 
 void ServiceEdge::shutdown(std::function<void()> done) {
-  shut_down_server(impl_->server.get(), impl_->loop, std::move(done));
+  shut_down_server(impl_->server.get(), impl_->loop, impl_->limit, std::move(done));
 }
 
 }  // namespace hvd

@@ -79,9 +79,7 @@ std::string format_environment(const Options& options, const EnvList& launcher_e
   const std::size_t num_forwarded = filter_launcher_env(launcher_environment).size();
   std::string result = fmt::format("environment: the node's; {} of the {} variables set here; ",
                                    num_forwarded, launcher_environment.size());
-  EnvList given;
-  for (const auto& [name, value] : options.env) given.emplace_back(name, value.value_or(""));
-  if (!given.empty()) result += fmt::format("-x {}; ", format_names(given));
+  if (!options.env.empty()) result += fmt::format("-x {}; ", format_names(options.env));
   EnvList ours = node_env("", 0, "", 0, "");
   const EnvList of_rank = rank_env({});
   ours.insert(ours.end(), of_rank.begin(), of_rank.end());

@@ -189,7 +189,9 @@ void Job::find_silent_nodes() {
 }
 
 Task<void> Job::keep_heartbeat() {
-  while (!co_await ended_.wait_until(steady_clock::now() + options_.heartbeat)) {
+  while (true) {
+    const bool is_over = co_await ended_.wait_until(steady_clock::now() + options_.heartbeat);
+    if (is_over) co_return;
     send_heartbeats();
     find_silent_nodes();
   }
@@ -197,7 +199,8 @@ Task<void> Job::keep_heartbeat() {
 
 Task<void> Job::keep_timeout() {
   if (!options_.timeout) co_return;
-  if (co_await ended_.wait_until(start_time_ + *options_.timeout)) co_return;
+  const bool is_over = co_await ended_.wait_until(start_time_ + *options_.timeout);
+  if (is_over) co_return;
   add_own_cause(CauseKind::kTimeout, *options_.timeout, "");
 }
 
@@ -205,8 +208,9 @@ Task<void> Job::keep_timeout() {
 Task<void> Job::keep_status() {
   std::string last;
   const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
-  while (state_ < JobState::kRunning &&
-         !co_await ended_.wait_until(steady_clock::now() + milliseconds(500))) {
+  while (state_ < JobState::kRunning) {
+    const bool is_over = co_await ended_.wait_until(steady_clock::now() + milliseconds(500));
+    if (is_over) co_return;
     const bool is_told = is_logged(LogLevel::kInfo) ||
                          (is_terminal && steady_clock::now() - start_time_ > kQuietOnTerminal);
     std::string line = status_line(progress());

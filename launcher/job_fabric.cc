@@ -42,7 +42,8 @@ Task<bool> Job::check_fabric() {
     take_fabric(decide_without_probes(facts, options, *candidates));
     co_return true;
   }
-  if (!co_await probe(planned, candidates->addresses)) co_return false;
+  const bool is_answered = co_await probe(planned, candidates->addresses);
+  if (!is_answered) co_return false;
   std::vector<std::optional<v1::FabricProbeReply>> probes;
   for (const Node* node : planned) probes.push_back(node->probe);
   const auto decision = decide_fabric(facts, options, *candidates, probes);

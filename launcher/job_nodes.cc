@@ -189,9 +189,9 @@ void Job::watch_exit_timeout() {
 }
 
 Task<void> Job::keep_exit_timeout() {
-  if (co_await ended_.wait_until(std::chrono::steady_clock::now() + *options_.exit_timeout)) {
-    co_return;
-  }
+  const bool is_over =
+      co_await ended_.wait_until(std::chrono::steady_clock::now() + *options_.exit_timeout);
+  if (is_over) co_return;
   std::size_t num_running = 0;
   for (const auto& node : nodes_) num_running += node->ranks.size() - node->num_exited;
   if (num_running == 0) co_return;

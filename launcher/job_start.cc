@@ -98,10 +98,12 @@ Task<void> Job::start() {
   for (const auto& node : nodes_) {
     boost::asio::co_spawn(loop_, reach(*node), boost::asio::detached);
   }
-  if (!co_await wait_for_hellos()) co_return;
+  const bool all_said_hello = co_await wait_for_hellos();
+  if (!all_said_hello) co_return;
   if (!check_preflight() || !settle_plan()) co_return;
   move(JobEvent::kAllHellos);
-  if (!co_await check_fabric()) co_return;
+  const bool has_addresses = co_await check_fabric();
+  if (!has_addresses) co_return;
   move(JobEvent::kFabricDone);
   spawn_all();
   co_await wait_for_workers();

@@ -63,7 +63,7 @@ Result<void> set_env(Draft& draft, const Occurrence& it) {
   }
   auto own = find_env(*draft.environment, name);
   if (own) {
-    draft.options.env.emplace_back(name, std::move(own));
+    draft.options.env.emplace_back(name, std::move(*own));
   } else {
     draft.options.notes.push_back(
         fmt::format("-x {}: the variable is not set here and is left out", name));

@@ -35,8 +35,8 @@ struct Options {
   // 1 s, or a third of a shorter lease, unless the hidden option for tests says otherwise.
   std::chrono::nanoseconds heartbeat = std::chrono::seconds(1);
   // -x NAME[=VALUE], in order. A NAME alone has got the launcher's value; names unset there are
-  // left out and noted. So every value is there.
-  std::vector<std::pair<std::string, std::optional<std::string>>> env;
+  // left out and noted.
+  EnvList env;
   std::uint16_t ssh_port = 0;
   std::string ssh_identity_file;
   std::string ssh_config;

@@ -324,7 +324,7 @@ TEST(Options, EnvironmentVariablesAreTakenLiterallyOrFromHere) {
   const Options options = options_of({"-x", "A=x=y", "-x", "B=", "-x", "OWN", "-x", "UNSET", "-x",
                                       "P=/opt:$L", "-x", "EMPTY", "true"},
                                      here);
-  using Entry = std::pair<std::string, std::optional<std::string>>;
+  using Entry = std::pair<std::string, std::string>;
   EXPECT_THAT(options.env, ElementsAre(Entry("A", "x=y"), Entry("B", ""), Entry("OWN", "own value"),
                                        Entry("P", "/opt:$L"), Entry("EMPTY", "")));
   EXPECT_THAT(options.notes, ElementsAre(HasSubstr("-x UNSET: the variable is not set here")));

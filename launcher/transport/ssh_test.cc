@@ -374,6 +374,31 @@ TEST_F(SshTest, DestroyingAConnectionNeverWaits) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(200));
 }
 
+TEST_F(SshTest, CarriesTheCommandTransportThroughTheSshProgram) {
+  start_sshd();
+  transport_ = make_command_transport(
+      loop_, {{"ssh", "-F", scratch_.at("config"), "-oBatchMode=yes", "-p{port}", "--", "{host}"},
+              agent_});
+  auto opened = open();
+  ASSERT_TRUE(opened) << opened.error().message;
+  const UniqueFd stream = (*opened)->take_stream();
+  EXPECT_EQ(echo_through(stream.get(), "hello"), "hello");
+  write_file(scratch_.at("known_hosts"), "");
+  EXPECT_THAT(open_error(), AllOf(HasSubstr("exit 255 of ssh"), HasSubstr("verification failed")));
+}
+
+TEST_F(SshTest, TakesTheNextFolderWhenTheHomeIsMountedNoexec) {
+  ::setenv("HOME", scratch_.at("home").c_str(), 1);
+  ::setenv("XDG_RUNTIME_DIR", scratch_.at("run").c_str(), 1);
+  std::filesystem::create_directories(scratch_.at("home"));
+  transport_ = make_command_transport(
+      loop_,
+      {{"unshare", "-m", "sh", "-c", "mount -t tmpfs -o noexec none $HOME && exec sh"}, agent_});
+  auto opened = open();
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ((*opened)->agent_path(), scratch_.at("run/hvdrun"));
+}
+
 double cpu_seconds() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
