@@ -11,6 +11,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <memory>
 
 #include "base/clock.h"
 
@@ -27,31 +28,33 @@ inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable)
 // A latch: wait() returns at once after set(). Waiters must not outlive it.
 class Event {
  public:
-  explicit Event(Loop& loop) : timer_(loop, SteadyTime::max()) {}
+  explicit Event(Loop& loop) : timer_(std::make_shared<Timer>(loop, SteadyTime::max())) {}
   void set() {
     is_set_ = true;
-    timer_.cancel();
+    timer_->cancel();
   }
   void clear() { is_set_ = false; }
   [[nodiscard]] bool is_set() const { return is_set_; }
   Task<void> wait() {
-    while (!is_set_) co_await timer_.async_wait(kAwait);
+    while (!is_set_) co_await timer_->async_wait(kAwait);
   }
   // Returns whether the event was set by the deadline.
   Task<bool> wait_until(SteadyTime deadline) {
-    boost::asio::steady_timer limit(timer_.get_executor(), deadline);
-    limit.async_wait([this](const boost::system::error_code& error) {
-      if (!error) timer_.cancel();
+    Timer limit(timer_->get_executor(), deadline);
+    limit.async_wait([timer = timer_](const boost::system::error_code& error) {
+      if (!error) timer->cancel();
     });
     while (!is_set_ && std::chrono::steady_clock::now() < deadline) {
-      co_await timer_.async_wait(kAwait);
+      co_await timer_->async_wait(kAwait);
     }
     limit.cancel();
     co_return is_set_;
   }
 
  private:
-  boost::asio::steady_timer timer_;
+  using Timer = boost::asio::steady_timer;
+  // Shared with the handler of a deadline, which may still be queued when the event goes.
+  std::shared_ptr<Timer> timer_;
   bool is_set_ = false;
 };
 

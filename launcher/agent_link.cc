@@ -29,6 +29,9 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Reply> {
   // The stub's async call must have been made with this reactor.
   void start(std::shared_ptr<Self> self) {
     self_ = std::move(self);
+    // Operations start from the loop, outside reactions: the hold keeps gRPC from ending the call
+    // between two of them. It goes with the last read.
+    this->AddHold();
     this->StartRead(&reply_);
     this->StartCall();
   }
@@ -45,7 +48,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Reply> {
 
  private:
   void OnReadDone(bool ok) override {
-    if (ok) boost::asio::post(loop_, [this] { handle_reply(); });
+    boost::asio::post(loop_, [this, ok] { ok ? handle_reply() : handle_read_end(); });
   }
   void OnWriteDone(bool ok) override {
     boost::asio::post(loop_, [this, ok] { handle_written(ok); });
@@ -58,6 +61,10 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Reply> {
     if (on_reply) on_reply(std::move(reply_));
     reply_.Clear();
     this->StartRead(&reply_);
+  }
+  void handle_read_end() {
+    is_done_ = true;
+    this->RemoveHold();
   }
   void handle_written(bool ok) {
     is_writing_ = false;

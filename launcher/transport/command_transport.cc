@@ -39,34 +39,39 @@ class ChildConnection final : public Connection {
 
 using Opened = Result<std::unique_ptr<Connection>>;
 
-class CommandTransport final : public Transport {
+// Local is a transport without a program on the way: the child is the agent itself, already here.
+class ChildTransport final : public Transport {
  public:
-  CommandTransport(Loop& loop, CommandTransportConfig config)
-      : loop_(loop), rsh_(std::move(config.rsh)), upload_(std::move(config.agent)) {}
+  ChildTransport(Loop& loop, std::vector<std::string> rsh, AgentImage agent)
+      : loop_(loop), rsh_(std::move(rsh)), upload_(std::move(agent)) {}
 
   void abort() override { opens_.abort_all(); }
 
   Task<Opened> open(OpenRequest request) override {
     const SteadyTime start = std::chrono::steady_clock::now();
-    const auto words = expand_rsh(rsh_, request.target, {"sh"});
+    const std::string marker = make_marker();
+    const auto words = words_for(request.target, marker);
     if (!words) co_return tl::unexpected(words.error());
     if (opens_.is_aborted()) co_return make_error("{}: stopped", request.target.host);
-    if (request.on_phase) request.on_phase(Phase::kConnect);
+    const Phase phase = is_local() ? Phase::kStartAgent : Phase::kConnect;
+    if (request.on_phase) request.on_phase(phase);
     auto child = spawn_child(*words);
     if (!child) co_return tl::unexpected(child.error().within(request.target.host));
-    auto helper = HelperProcess::watch(loop_, std::move(*child), HelperProcess::Ending::kBySignal);
+    const auto ending =
+        is_local() ? HelperProcess::Ending::kByItself : HelperProcess::Ending::kBySignal;
+    auto helper = HelperProcess::watch(loop_, std::move(*child), ending);
     const OpenList::Entry entry(opens_, [&] { ::shutdown(helper->stream(), SHUT_RDWR); });
 
-    const std::string marker = make_marker();
     BootRequest boot;
     boot.stream = helper->stream();
     boot.marker = marker;
-    boot.first_bytes = boot_script(upload_.image(), marker) + '\n';
+    if (!is_local()) boot.first_bytes = boot_script(upload_.image(), marker) + '\n';
     boot.deadline = request.deadline;
     boot.on_phase = request.on_phase;
     const BootReport report = co_await run_boot_dialogue(loop_, upload_, std::move(boot));
     if (report.state == BootReport::State::kReady) {
-      co_return std::make_unique<ChildConnection>(std::move(helper), report.noise, report.folder);
+      co_return std::make_unique<ChildConnection>(
+          std::move(helper), report.noise, is_local() ? upload_.image().path : report.folder);
     }
     if (report.state == BootReport::State::kEnded && !opens_.is_aborted()) {
       const SteadyTime now = std::chrono::steady_clock::now();
@@ -76,6 +81,14 @@ class CommandTransport final : public Transport {
   }
 
  private:
+  [[nodiscard]] bool is_local() const { return rsh_.empty(); }
+
+  [[nodiscard]] Result<std::vector<std::string>> words_for(const Target& target,
+                                                           const std::string& marker) const {
+    if (!is_local()) return expand_rsh(rsh_, target, {"sh"});
+    return std::vector<std::string>{upload_.image().path, "--stdio", "--marker", marker};
+  }
+
   Opened failure(const OpenRequest& request, const BootReport& report, HelperProcess& helper,
                  SteadyTime::duration budget, const std::string& program) {
     const std::string ending = helper.side_text().ending();
@@ -95,35 +108,14 @@ class CommandTransport final : public Transport {
   OpenList opens_;
 };
 
-// The agent's own start is part of its hello, which has the same deadline: nothing is awaited here.
-class LocalTransport final : public Transport {
- public:
-  LocalTransport(Loop& loop, AgentImage agent) : loop_(loop), agent_(std::move(agent)) {}
-
-  void abort() override {}
-
-  Task<Opened> open(OpenRequest request) override {
-    if (request.on_phase) request.on_phase(Phase::kStartAgent);
-    auto child = spawn_child({agent_.path, "--stdio"});
-    if (!child) co_return tl::unexpected(child.error().within(request.target.host));
-    co_return std::make_unique<ChildConnection>(
-        HelperProcess::watch(loop_, std::move(*child), HelperProcess::Ending::kByItself), "",
-        agent_.path);
-  }
-
- private:
-  Loop& loop_;
-  const AgentImage agent_;
-};
-
 }  // namespace
 
 std::unique_ptr<Transport> make_command_transport(Loop& loop, CommandTransportConfig config) {
-  return std::make_unique<CommandTransport>(loop, std::move(config));
+  return std::make_unique<ChildTransport>(loop, std::move(config.rsh), std::move(config.agent));
 }
 
 std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent) {
-  return std::make_unique<LocalTransport>(loop, std::move(agent));
+  return std::make_unique<ChildTransport>(loop, std::vector<std::string>{}, std::move(agent));
 }
 
 }  // namespace hvd
