@@ -68,7 +68,7 @@ asan: asan-build
 
 asan-build: deps-build
 	@[ -f build-asan/build.ninja ] || cmake --preset asan >/dev/null
-	@cmake --build build-asan -j $(JOBS)
+	@cmake --build build-asan -j $(JOBS) --target unit_tests
 
 tsan: deps-build
 	@[ -f build-tsan/build.ninja ] || cmake --preset tsan >/dev/null

@@ -158,13 +158,14 @@ void Job::configure() {
   hello_ = std::move(*request_.mutable_hello());
   set_log_level(hello_.verbose() ? LogLevel::kInfo : LogLevel::kWarning);
   const auto runtime_dir = find_env(config_.node_env, "XDG_RUNTIME_DIR").value_or("");
-  auto made = make_job_dir(job_dir_parents(runtime_dir, geteuid()), hello_.job_id(), hello_.node());
-  if (!made) return refuse(made.error().message);
-  job_dir_ = *made;
+  auto path = plan_job_dir(job_dir_parents(runtime_dir, geteuid()), hello_.job_id(), hello_.node());
+  if (!path) return refuse(path.error().message);
+  job_dir_ = *path;
+  shim_.send(shim_config(hello_, job_dir_));
+  if (auto made = make_job_dir(job_dir_); !made) return refuse(made.error().message);
   if (auto listening = rendezvous_.start(rendezvous_path(job_dir_)); !listening) {
     return refuse(listening.error().message);
   }
-  shim_.send(shim_config(hello_, job_dir_));
   const Nanos lease = std::chrono::milliseconds(hello_.lease_ms());
   shim_.start_pings(lease);
   last_heartbeat_ = boottime_now();

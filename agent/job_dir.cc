@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -29,13 +29,15 @@ Result<void> claim_parent(const std::string& path) {
   return {};
 }
 
-Result<std::string> make_below(const std::string& parent, std::string_view job_id, unsigned node) {
+Result<std::string> plan_below(const std::string& parent, std::string_view job_id, unsigned node) {
   if (auto claimed = claim_parent(parent); !claimed) return tl::unexpected(claimed.error());
-  std::string path = fmt::format("{}/{}-{}-XXXXXX", parent, job_id.substr(0, kIdDigits), node);
+  std::uint32_t fresh = 0;
+  if (getrandom(&fresh, sizeof(fresh), 0) != sizeof(fresh)) return make_error("no random numbers");
+  std::string path =
+      fmt::format("{}/{}-{}-{:08x}", parent, job_id.substr(0, kIdDigits), node, fresh);
   if (rendezvous_path(path).size() >= sizeof(sockaddr_un::sun_path)) {
     return make_error("{} is too long a path for a socket", path);
   }
-  if (mkdtemp(path.data()) == nullptr) return make_error("{}: {}", path, strerror(errno));
   return path;
 }
 
@@ -50,15 +52,20 @@ std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid
   return parents;
 }
 
-Result<std::string> make_job_dir(const std::vector<std::string>& parents, std::string_view job_id,
+Result<std::string> plan_job_dir(const std::vector<std::string>& parents, std::string_view job_id,
                                  unsigned node) {
   std::string reasons;
   for (const std::string& parent : parents) {
-    auto made = make_below(parent, job_id, node);
-    if (made) return made;
-    reasons += (reasons.empty() ? "" : "; ") + made.error().message;
+    auto path = plan_below(parent, job_id, node);
+    if (path) return path;
+    reasons += (reasons.empty() ? "" : "; ") + path.error().message;
   }
   return make_error("no folder for the job can be made: {}", reasons);
+}
+
+Result<void> make_job_dir(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0) return make_error("{}: {}", path, strerror(errno));
+  return {};
 }
 
 std::string rendezvous_path(std::string_view job_dir) {

@@ -15,10 +15,14 @@ namespace hvd {
 // Where job folders may stand, best first. `runtime_dir` is XDG_RUNTIME_DIR, or empty. Pure.
 [[nodiscard]] std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid);
 
-// Makes the folder below the first parent that is ours alone; the name holds the job id's first 8
-// digits and the node index. A parent that is a link, another's, or open to others is refused.
-[[nodiscard]] Result<std::string> make_job_dir(const std::vector<std::string>& parents,
+// A fresh path below the first parent that is ours alone (and is made if missing); the name holds
+// the job id's first 8 digits and the node index. A parent that is a link, another's, or open to
+// others is refused. The folder itself is not made yet: first the shim is told, which removes it at
+// the end, so that no death of the agent leaves it behind.
+[[nodiscard]] Result<std::string> plan_job_dir(const std::vector<std::string>& parents,
                                                std::string_view job_id, unsigned node);
+
+[[nodiscard]] Result<void> make_job_dir(const std::string& path);
 
 // The rendezvous socket in a job folder.
 [[nodiscard]] std::string rendezvous_path(std::string_view job_dir);

@@ -34,18 +34,19 @@ std::vector<Row> rows_of_plan(const Options& options, const Plan& plan) {
 // Ranks can be numbered only up to the first host whose slots are not known.
 std::vector<Row> rows_of_hosts(const Options& options) {
   std::vector<Row> rows;
-  std::optional<std::uint32_t> next = 0;
+  std::uint32_t next = 0;
+  bool is_known = true;  // until a host has as many ranks as GPUs
   for (const HostSpec& host : options.hosts) {
     const auto name = target_name(host);
     const auto transport = transport_of(options, host);
     if (!host.slots) {
-      rows.push_back({next ? fmt::format("{}...", *next) : "?", name, "0..GPUs", transport});
-      next.reset();
+      rows.push_back({is_known ? fmt::format("{}...", next) : "?", name, "0..GPUs", transport});
+      is_known = false;
       continue;
     }
     for (std::uint32_t local = 0; local < *host.slots; ++local) {
       rows.push_back(
-          {next ? fmt::format("{}", (*next)++) : "?", name, fmt::format("{}", local), transport});
+          {is_known ? fmt::format("{}", next++) : "?", name, fmt::format("{}", local), transport});
     }
   }
   return rows;

@@ -39,7 +39,7 @@ class Authentication {
     return result == SSH_AUTH_SUCCESS;
   }
 
-  bool try_agent(AgentLink& agent) {
+  bool try_agent(SshAgent& agent) {
     if (agent.num_keys == 0) return false;
     tried_.push_back(fmt::format("{} of ssh-agent", agent.num_keys));
     const SshJob::Guard guard(job_, agent.socket.get());

@@ -80,12 +80,12 @@ SshKeys::Entry SshKeys::load(const std::string& path) {
   return entry;
 }
 
-std::optional<AgentLink> connect_ssh_agent(const std::string& socket_path) {
+std::optional<SshAgent> connect_ssh_agent(const std::string& socket_path) {
   sockaddr_un address{};
   if (socket_path.empty() || socket_path.size() >= sizeof(address.sun_path)) return std::nullopt;
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
-  AgentLink link;
+  SshAgent link;
   link.socket.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   set_patience(link.socket.get(), kAgentPatience);
   if (::connect(link.socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=

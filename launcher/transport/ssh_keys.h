@@ -34,10 +34,10 @@ class SshKeys {
 
 // A connection to an agent that answered within two seconds, and the number of its keys. A stopped
 // agent accepts connections but never answers: libssh would wait for ever.
-struct AgentLink {
+struct SshAgent {
   UniqueFd socket;
   std::size_t num_keys = 0;
 };
-[[nodiscard]] std::optional<AgentLink> connect_ssh_agent(const std::string& socket_path);
+[[nodiscard]] std::optional<SshAgent> connect_ssh_agent(const std::string& socket_path);
 
 }  // namespace hvd

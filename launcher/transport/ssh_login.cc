@@ -91,6 +91,8 @@ class Login {
     }
     set(SSH_OPTIONS_PROCESS_CONFIG, false);
     set(SSH_OPTIONS_STRICTHOSTKEYCHECK, 1);
+    // A LogLevel of the configuration would have libssh write to our stderr.
+    set(SSH_OPTIONS_LOG_VERBOSITY, SSH_LOG_NOLOG);
     // No operation of its own may end before our deadline, which a shut-down socket enforces.
     const long seconds =
         std::chrono::ceil<std::chrono::seconds>(job_.deadline() - std::chrono::steady_clock::now())

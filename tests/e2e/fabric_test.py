@@ -8,7 +8,7 @@ from harness import HostOptions, scaled
 PRINT_ENV = [harness.PYTHON, "-c", "import json,os;print(json.dumps(dict(os.environ)))"]
 LISTEN = ("import socket,sys,time\ns=socket.create_server(('',int(sys.argv[1])))\n"
           "print('ready',flush=True)\ntime.sleep(600)")
-# Rank 0 serves on MASTER_PORT as a store would; all others fetch a word from it. A plain bind fails.
+# Rank 0 serves on MASTER_PORT as a store would; the others fetch a word. A plain bind fails.
 STORE = """
 import os, socket
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])

@@ -297,7 +297,7 @@ class Result(unittest.TextTestResult):
 
 def main():
     if os.geteuid() != 0:
-        print("SKIPPED: the test hosts are made of namespaces, mounts and networks, which needs root")
+        print("SKIPPED: the test hosts are namespaces, mounts and networks, which needs root")
         sys.exit(SKIPPED)
     if not os.access(HVDRUN, os.X_OK):
         sys.exit(f"no program {HVDRUN}: build hvdrun, or name it in HVDRUN_BIN")

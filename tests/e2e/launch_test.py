@@ -135,7 +135,8 @@ class Environment(harness.EndToEnd):
         stays = {"SSH_CONNECTION": "1 2 3 4", "SSH_AUTH_SOCK": "/nowhere", "TMPDIR": "/nowhere",
                  "HOSTNAME": "nowhere", "DISPLAY": ":9", "XDG_RUNTIME_DIR": "/nowhere",
                  "SLURM_PROCID": "7", "OMPI_COMM_WORLD_RANK": "7", "PMI_RANK": "7"}
-        goes = {"NCCL_DEBUG": "INFO", "A": "1 $x 'y'\n", "WANDB_MODE": "off", "http_proxy": "http://x"}
+        goes = {"NCCL_DEBUG": "INFO", "A": "1 $x 'y'\n", "WANDB_MODE": "off",
+                "http_proxy": "http://x"}
         for hosts in ("node1:1,node2:1", "localhost:1,node2:1"):
             with self.subTest(hosts=hosts):
                 envs = self.worker_environments("-np", 2, "-H", hosts, env={**stays, **goes})

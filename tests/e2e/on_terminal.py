@@ -3,8 +3,8 @@
     on_terminal.py PATTERN COUNT KEYS COMMAND...
 
 Once PATTERN has come COUNT times, KEYS (escapes as in Python) are typed, with half a second after
-each key; KEYS `hangup` closes the terminal instead. Copies the output; ends with the code of COMMAND
-as a shell shows it.
+each key; KEYS `hangup` closes the terminal instead. Copies the output; ends with the code of
+COMMAND as a shell shows it.
 """
 
 import os

@@ -117,7 +117,7 @@ class Testbed:
             raise
 
     def down(self):
-        """Ends every process of the testbed and removes its folder. Also after an interrupted up()."""
+        """Ends every process of the testbed, removes its folder; also after an interrupted up()."""
         def kill_all():
             left = processes_of(self.folder)
             for pid in left:
@@ -251,7 +251,7 @@ class Testbed:
             entry(peer, host)
 
     def set_delay(self, host, milliseconds, loss_percent=0.0):
-        """Each frame of the host is late by so much in each direction, some are lost. 0: the plain cable."""
+        """Each frame is late by so much in each direction, some get lost. 0: the plain cable."""
         parameters = os.path.join(self.folder, host, "delay")
         pid_file = os.path.join(self.folder, host, "relay.pid")
         pid = read_text(pid_file)

@@ -18,7 +18,7 @@ class HostOptions:
     """How one host differs from a plain one."""
 
     interface: str = "eth0"
-    docker0: bool = False  # a bridge 172.17.0.1/16 that leads to the host itself, as on every docker host
+    docker0: bool = False  # a bridge 172.17.0.1/16 that leads to the host itself, as docker makes
     dead_interface: bool = False  # eth9: up, with an address, reaches nobody
     loopback_name: bool = False  # its hosts file says 127.0.1.1 for its own name, as Debian's does
     sshd_lines: list = dataclasses.field(default_factory=list)
@@ -98,7 +98,7 @@ def network_commands(name, options):
 
 
 def cable_commands(hosts):
-    """For `ip -batch` inside the launcher: the bridge and one cable to each (name, init pid, interface)."""
+    """For `ip -batch` in the launcher: the bridge, a cable to each (name, init pid, interface)."""
     commands = ["link add br0 type bridge", "link set br0 up"]
     for name, pid, interface in hosts:
         commands += [f"link add {port_of(name)} type veth peer name {interface} netns {pid}",

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import lab
 import layout
 
+NEEDS_ROOT = "the testbed makes namespaces, mounts and a network: needs root"
 PROGRAM = os.path.join(lab.HERE, "testbed")
 
 
@@ -41,7 +42,7 @@ class Layout(unittest.TestCase):
         self.assertEqual(text.count("ListenAddress"), 1)
 
 
-@unittest.skipIf(os.geteuid() != 0, "the testbed makes namespaces, mounts and a network: needs root")
+@unittest.skipIf(os.geteuid() != 0, NEEDS_ROOT)
 class Hosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -120,7 +121,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(self.ssh("node4", "hostname"), (0, "node4"))
 
 
-@unittest.skipIf(os.geteuid() != 0, "the testbed makes namespaces, mounts and a network: needs root")
+@unittest.skipIf(os.geteuid() != 0, NEEDS_ROOT)
 class Leftovers(unittest.TestCase):
     def test_two_testbeds_live_side_by_side_and_down_leaves_nothing(self):
         beds = [lab.Testbed(lab.new_folder()) for _ in range(2)]
