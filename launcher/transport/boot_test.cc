@@ -325,8 +325,25 @@ TEST(LocalTransport, StartsTheAgentItself) {
   request.deadline = in_ms(1000);
   auto opened = run_task(loop, transport->open(std::move(request)));
   ASSERT_TRUE(opened);
+  EXPECT_EQ((*opened)->agent_path(), agent.path);
   const UniqueFd stream = (*opened)->take_stream();
-  EXPECT_THAT(read_stream(stream.get(), 14), EndsWith("ready fake 1\n"));
+  const std::string text = "the agent's own bytes follow its ready line";
+  ASSERT_EQ(::send(stream.get(), text.data(), text.size(), MSG_NOSIGNAL), ssize_t(text.size()));
+  EXPECT_EQ(read_stream(stream.get(), text.size()), text);
+}
+
+TEST(LocalTransport, TellsOfAnAgentThatEndsAtOnce) {
+  const ScratchFolder scratch;
+  write_file(scratch.at("agent"), "#!/bin/sh\necho broken library >&2\nexit 3\n", 0755);
+  Loop loop;
+  auto transport = make_local_transport(loop, {scratch.at("agent"), kSum, 1, ""});
+  OpenRequest request;
+  request.target.host = "localhost";
+  request.deadline = in_ms(5000);
+  auto opened = run_task(loop, transport->open(std::move(request)));
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message,
+              AllOf(HasSubstr("localhost"), HasSubstr("exit 3"), HasSubstr("broken library")));
 }
 
 }  // namespace
