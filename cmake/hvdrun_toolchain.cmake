@@ -23,6 +23,7 @@ if(HVDRUN_WERROR)
   target_compile_options(hvdrun_flags INTERFACE -Werror)
 endif()
 if(HVDRUN_SANITIZE)
-  add_compile_options(-fsanitize=${HVDRUN_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=${HVDRUN_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${HVDRUN_SANITIZE})
 endif()

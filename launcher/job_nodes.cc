@@ -72,8 +72,9 @@ void Job::on_exit(Node& node, const v1::ExitReport& report) {
   if (cause) {
     report.stopped() ? ++num_stopped_ : ++num_failed_;
     add_cause(std::move(*cause));
-  } else if (!is_stopping()) {
-    watch_exit_timeout();
+  } else {
+    ++node.num_succeeded;
+    if (!is_stopping()) watch_exit_timeout();
   }
   changed();
 }
@@ -82,6 +83,13 @@ void Job::on_finished(Node& node, v1::Finished finished) {
   log(LogLevel::kDebug, "{}: finished, {}", node.host.label(),
       finished.clean() ? "clean" : "with survivors");
   node.finished = std::move(finished);
+  // Ranks that the node stopped by itself, because it had not heard us for the lease, are no
+  // failure of theirs; but the job is not done.
+  if (!node.is_stop_sent && node.num_succeeded < node.ranks.size() && !first_cause_->is_open()) {
+    add_lost_cause(node, fmt::format("it stopped its ranks by itself, having heard nothing of "
+                                     "hvdrun for the lease of {}",
+                                     format_duration(options_.lease)));
+  }
   first_cause_->node_answered(node.index);
   changed();
 }
@@ -170,16 +178,20 @@ void Job::lose(Node& node, const std::string& why) {
   node.is_lost = true;
   first_cause_->node_answered(node.index);
   store_.forget_node(node.index);
+  // A node that had nothing to run any more is no failure of the job.
+  if (!node.finished) add_lost_cause(node, why);
+  if (node.link) node.link->close();
+  changed();
+}
+
+void Job::add_lost_cause(const Node& node, std::string why) {
   Cause cause;
   cause.kind = CauseKind::kNodeLost;
   cause.node = node.index;
   cause.host = node.host.label();
   cause.time = boottime_now();
-  cause.text = why;
-  // A node that had nothing to run any more is no failure of the job.
-  if (!node.finished) add_cause(std::move(cause));
-  if (node.link) node.link->close();
-  changed();
+  cause.text = std::move(why);
+  add_cause(std::move(cause));
 }
 
 void Job::watch_exit_timeout() {

@@ -45,6 +45,7 @@ struct Node {
   bool is_bye_sent = false;
   std::uint32_t num_started = 0;
   std::uint32_t num_exited = 0;
+  std::uint32_t num_succeeded = 0;     // with 0
   std::uint32_t num_open_streams = 0;  // of its ranks, two each
   std::optional<v1::Finished> finished;
   bool is_link_closed = false;
