@@ -40,6 +40,8 @@ TEST(UniqueFd, MoveClosesTheOldOneAndEmptiesTheSource) {
 
 TEST(Clock, DurationsReadAsSentences) {
   EXPECT_EQ(format_duration(milliseconds(310)), "0.31 s");
+  EXPECT_EQ(format_duration(milliseconds(1)), "0.001 s");
+  EXPECT_EQ(format_duration(Nanos(3500)), "0.000 s");
   EXPECT_EQ(format_duration(seconds(15)), "15 s");
   EXPECT_EQ(format_duration(seconds(125)), "2 min 5 s");
   EXPECT_EQ(format_duration(seconds(7260)), "2 h 1 min");

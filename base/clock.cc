@@ -30,6 +30,7 @@ std::string format_time_of_day(Nanos realtime) {
 
 std::string format_duration(Nanos duration) {
   const double seconds = std::chrono::duration<double>(duration).count();
+  if (seconds < 0.01) return fmt::format("{:.3f} s", seconds);
   if (seconds < 10) return fmt::format("{:.2g} s", seconds);
   if (seconds < 120) return fmt::format("{:.0f} s", seconds);
   const auto whole = static_cast<long>(seconds);

@@ -1,6 +1,6 @@
-// The compiled part of fmt, once for all of our programs. Debian has no static libfmt for the static
-// agent, and fmt's header-only form compiles its inner workings anew in every source file, which
-// doubles the time of most of them.
+// The compiled part of fmt, once for all of our programs. Debian has no static libfmt for the
+// static agent, and fmt's header-only form compiles its inner workings anew in every source file,
+// which doubles the time of most of them.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

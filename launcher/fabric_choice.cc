@@ -70,6 +70,7 @@ std::vector<std::string> addresses_of(const v1::HelloReply& hello,
 std::string described_interfaces(const v1::HelloReply& hello) {
   std::string text;
   for (const v1::Interface& interface : hello.interfaces()) {
+    if (interface.addresses().empty()) continue;
     text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", interface.name(),
                         fmt::join(interface.addresses(), " "), interface.is_up() ? "" : ", down");
   }

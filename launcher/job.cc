@@ -61,8 +61,8 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, EnvList environm
       nonce_(random_bytes(16)),
       plan_(std::move(plan)),
       writer_(loop, STDOUT_FILENO, STDERR_FILENO,
-              [this](bool is_stderr, int) {
-                if (!is_stderr) add_own_cause(CauseKind::kStdoutGone, Nanos::zero(), "");
+              [this](bool is_stderr, int number) {
+                if (!is_stderr) on_stdout_broken(number);
               }),
       idle_timer_(loop, SteadyTime::max()),
       store_timer_(loop),
@@ -134,6 +134,14 @@ void Job::add_own_cause(CauseKind kind, Nanos limit, std::string text) {
   add_cause(std::move(cause));
 }
 
+void Job::on_stdout_broken(int errno_value) {
+  Cause cause;
+  cause.kind = CauseKind::kStdoutGone;
+  cause.value = errno_value;
+  cause.time = boottime_now();
+  add_cause(std::move(cause));
+}
+
 void Job::on_signal(int signal) {
   if (signal == SIGUSR1 || signal == SIGUSR2) return forward_signal(signal);
   const SteadyTime now = steady_clock::now();
@@ -142,8 +150,10 @@ void Job::on_signal(int signal) {
   ++num_interrupts_;
   if (num_interrupts_ == 1 && signal != SIGQUIT) {
     if (signal == SIGINT && state_ == JobState::kRunning) {
-      log(LogLevel::kWarning, "stopping {} ranks; Ctrl-C again kills them at once",
-          plan_ ? plan_->ranks.size() : 0);
+      write_log(
+          LogLevel::kInfo,
+          fmt::format("stopping, at most {} for the ranks to end; Ctrl-C again kills them at once",
+                      format_duration(options_.grace)));
     }
   } else if (num_interrupts_ >= 3) {
     is_leaving_now_ = true;

@@ -52,6 +52,7 @@ class Job {
   void add_cause(Cause cause);
   void add_own_cause(CauseKind kind, Nanos limit, std::string text);
   [[nodiscard]] bool is_stopping() const { return state_ >= JobState::kStopping; }
+  void on_stdout_broken(int errno_value);
   void on_signal(int signal);
   void forward_signal(int signal);
   void send_heartbeats();
@@ -157,7 +158,7 @@ class Job {
   std::uint64_t heartbeat_sequence_ = 0;
   std::uint64_t settle_sequence_ = 0;  // the first heartbeat sent after the first failure
   std::uint32_t num_stopped_ = 0;
-  std::uint32_t num_failed_ = 0;
+  std::uint32_t num_failed_ = 0;  // by themselves, the first cause included
 };
 
 }  // namespace hvd

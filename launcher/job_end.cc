@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/plural.h"
 #include "launcher/job.h"
 #include "launcher/report.h"
 
@@ -96,7 +97,8 @@ ReportInput Job::report_input(const Cause& cause) const {
   input.job_id = job_id_;
   input.num_stopped = num_stopped_;
   input.is_terminal = ::isatty(STDERR_FILENO) == 1;
-  const bool is_of_rank = cause.kind == CauseKind::kExited || cause.kind == CauseKind::kSignalled;
+  const bool is_of_rank = cause.kind == CauseKind::kExited || cause.kind == CauseKind::kSignalled ||
+                          cause.kind == CauseKind::kFailedToStart;
   if (is_of_rank && tail_) input.tail = tail_->lines(cause.rank);
   input.num_failed_after = num_failed_ - (is_of_rank && num_failed_ > 0 ? 1 : 0);
   for (const auto& node : nodes_) {
@@ -118,8 +120,11 @@ JobClock Job::job_clock() const {
 
 int Job::conclude() {
   const Cause* cause = first_cause_->cause();
-  log(LogLevel::kInfo, "{} ranks on {} hosts ended after {}", plan_ ? plan_->ranks.size() : 0,
-      nodes_.size(), format_duration(steady_clock::now() - start_time_));
+  if (spawn_boottime_ != Nanos::zero()) {
+    log(LogLevel::kInfo, "{} on {} ended after {}", counted(plan_->ranks.size(), "rank"),
+        counted(planned_nodes().size(), "host"),
+        format_duration(steady_clock::now() - start_time_));
+  }
   if (cause == nullptr) {
     for (const auto& node : nodes_) {
       if (node->finished && !node->finished->clean()) {

@@ -70,7 +70,7 @@ void Job::on_exit(Node& node, const v1::ExitReport& report) {
   log(LogLevel::kDebug, "{}: rank {} ended{}", node.host.label(), report.rank(),
       cause ? fmt::format(": {}", sentence(*cause, job_clock())) : " with 0");
   if (cause) {
-    report.stopped() ? ++num_stopped_ : ++num_failed_;
+    report.signal_was_ours() ? ++num_stopped_ : ++num_failed_;
     add_cause(std::move(*cause));
   } else {
     ++node.num_succeeded;

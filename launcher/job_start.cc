@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/plural.h"
 #include "launcher/job.h"
 #include "launcher/preflight.h"
 #include "launcher/status_line.h"
@@ -93,8 +94,9 @@ Transport& Job::transport_of(const Node& node) {
 }
 
 Task<void> Job::start() {
-  log(LogLevel::kInfo, "job {}: starting {} on {} hosts", job_id_,
-      plan_ ? fmt::format("{} ranks", plan_->ranks.size()) : "one rank per GPU", nodes_.size());
+  log(LogLevel::kInfo, "job {}: starting {} on {}", job_id_,
+      plan_ ? counted(plan_->ranks.size(), "rank") : "a rank for each GPU",
+      counted(nodes_.size(), "host"));
   for (const auto& node : nodes_) {
     boost::asio::co_spawn(loop_, reach(*node), boost::asio::detached);
   }
@@ -283,7 +285,7 @@ Task<void> Job::wait_for_workers() {
   }
   if (is_stopping()) co_return;
   move(JobEvent::kAllStarted);
-  log(LogLevel::kInfo, "{} ranks started in {}", plan_->ranks.size(),
+  log(LogLevel::kInfo, "{} started in {}", counted(plan_->ranks.size(), "rank"),
       format_duration(steady_clock::now() - start_time_));
 }
 

@@ -69,9 +69,10 @@ std::string section_of_environment() {
   std::string result = ".SH ENVIRONMENT\n";
   for (const OptionSpec& option : options_table()) {
     for (const auto variable : option.variables) {
-      result += paragraph_with_term(
-          bold(variable), fmt::format("Default of {}; of several the first one listed counts.",
-                                      option.names.front()));
+      result += paragraph_with_term(bold(variable),
+                                    fmt::format("Default of {}; where several variables are listed "
+                                                "for it, the first that is set counts.",
+                                                option.names.front()));
     }
   }
   result +=
@@ -101,7 +102,7 @@ std::string man_page() {
   result += section_of_rows("EXIT STATUS", manual_exit_status());
   result += section_of_environment();
   result += section_of_rows("EXAMPLES", manual_examples());
-  result += ".SH SEE ALSO\n" + bold("hvd-agent") + "(8), " + bold("ssh_config") + "(5)\n";
+  result += ".SH SEE ALSO\n" + bold("ssh_config") + "(5), " + bold("known_hosts") + "(5)\n";
   return result;
 }
 

@@ -16,6 +16,9 @@ const std::vector<std::string_view>& manual_description() {
       "the last one counts.",
       "Ranks fill the hosts in the order given, local ranks 0, 1, ... on each. A host listed again "
       "adds its slots where it first stood.",
+      "Processes run in the directory that hvdrun was started in, which every node must have, with "
+      "no standard input. In a host file a line is HOST, HOST:SLOTS or HOST slots=SLOTS, HOST also "
+      "as USER@HOST; # begins a comment.",
       "A TIME is a number of seconds, or a number with s, m or h, as in 90, 1.5m or 2h.",
   };
   return paragraphs;
@@ -52,7 +55,8 @@ const std::vector<ManualRow>& manual_examples() {
 const std::vector<ManualRow>& manual_worker_variables() {
   static const std::vector<ManualRow> rows = {
       {"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, ROLE_RANK, "
-       "ROLE_WORLD_SIZE, ROLE_NAME, MASTER_ADDR, MASTER_PORT",
+       "ROLE_WORLD_SIZE, ROLE_NAME, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RESTART_COUNT, "
+       "TORCHELASTIC_MAX_RESTARTS, TORCHELASTIC_ERROR_FILE",
        "as torchrun sets them"},
       {"HOROVOD_RANK, HOROVOD_SIZE, HOROVOD_LOCAL_RANK, HOROVOD_LOCAL_SIZE, HOROVOD_CROSS_RANK, "
        "HOROVOD_CROSS_SIZE, HOROVOD_HOSTNAME",
@@ -60,9 +64,10 @@ const std::vector<ManualRow>& manual_worker_variables() {
       {"HVDRUN_JOB_ID, HVDRUN_NODE, HVDRUN_ADDRESS, HVDRUN_RENDEZVOUS",
        "the job, the node's index and numeric address, and the socket of the job's key-value "
        "store"},
-      {"PYTHONUNBUFFERED, OMP_NUM_THREADS, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME",
-       "only where they are not set: 1, 1 if ranks share the node, and the interface between "
-       "nodes"},
+      {"PYTHONUNBUFFERED", "1, unless it is set"},
+      {"OMP_NUM_THREADS", "1 where several ranks share the node, unless it is set"},
+      {"GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME",
+       "with several nodes, unless set: the interface by which this node reached the others"},
   };
   return rows;
 }

@@ -94,8 +94,6 @@ const char* stage_text(v1::SpawnStage stage) {
       return "its parent-death signal could not be set";
     case v1::SPAWN_STAGE_CHDIR:
       return "the working directory could not be entered";
-    case v1::SPAWN_STAGE_EXEC:
-      return "the command could not be executed";
     default:
       return "the set-up failed";
   }
@@ -108,13 +106,16 @@ std::string killed_text(const Cause& cause) {
     text += " (often /dev/shm or another mapped file system is full: see df /dev/shm there)";
   }
   if (cause.signal_was_ours) {
-    text += ", which hvdrun had passed on";
+    text += " (sent by hvdrun)";
   } else if (class_of_signal(cause.value) == 1 || cause.value == SIGTERM || cause.value == SIGINT ||
              cause.value == SIGHUP || cause.value == SIGQUIT) {
-    text += ", not sent by hvdrun";
+    text += " (not sent by hvdrun)";
   }
   return text;
 }
+
+// Whether a failed write to stdout means that nobody reads it any more.
+bool is_reader_gone(const Cause& cause) { return cause.value == 0 || cause.value == EPIPE; }
 
 std::string rank_text(const Cause& cause) {
   if (cause.pid == 0) return fmt::format("rank {} ({})", cause.rank, cause.host);
@@ -132,6 +133,11 @@ std::string what_happened(const Cause& cause) {
     case CauseKind::kSignalled:
       return fmt::format("{} {}", rank_text(cause), killed_text(cause));
     case CauseKind::kFailedToStart:
+      if (cause.stage == v1::SPAWN_STAGE_EXEC) {
+        return fmt::format(
+            "{} could not execute the command: {}{}", rank_text(cause), strerror(cause.value),
+            cause.value == ENOEXEC ? " (a script needs a first line like #!/bin/sh)" : "");
+      }
       return fmt::format("{} could not be started: {}: {}", rank_text(cause),
                          stage_text(cause.stage), strerror(cause.value));
     case CauseKind::kNodeLost:
@@ -155,7 +161,11 @@ std::string what_happened(const Cause& cause) {
       return fmt::format("the job was stopped because hvdrun received {}",
                          signal_name(cause.value));
     case CauseKind::kStdoutGone:
-      return "the job was stopped because the reader of hvdrun's stdout has gone";
+      if (is_reader_gone(cause)) {
+        return "the job was stopped because the reader of hvdrun's stdout has gone";
+      }
+      return fmt::format("the job was stopped because hvdrun cannot write to its stdout: {}",
+                         strerror(cause.value));
   }
   return {};
 }
@@ -239,15 +249,19 @@ int exit_code(const Cause* cause) {
     case CauseKind::kExitTimeout:
       return static_cast<int>(ExitCode::kInfrastructure);
     case CauseKind::kStdoutGone:
-      return static_cast<int>(ExitCode::kBrokenStdout);
+      return static_cast<int>(is_reader_gone(*cause) ? ExitCode::kBrokenStdout
+                                                     : ExitCode::kInfrastructure);
   }
   return static_cast<int>(ExitCode::kInfrastructure);
 }
 
 std::string sentence(const Cause& cause, const JobClock& clock) {
   std::string text = what_happened(cause);
+  // What never started has no time of its own worth telling, and a limit is told with its length.
+  if (cause.kind == CauseKind::kStartFailed || cause.kind == CauseKind::kStartTimeout) return text;
   text += " at " + format_time_of_day(cause.time + clock.realtime_offset);
-  if (clock.start != Nanos{0} && cause.time >= clock.start) {
+  const bool is_limit = cause.kind == CauseKind::kTimeout || cause.kind == CauseKind::kExitTimeout;
+  if (!is_limit && clock.start != Nanos{0} && cause.time >= clock.start) {
     text += fmt::format(", {} after the start", format_duration(cause.time - clock.start));
   }
   return text;

@@ -30,7 +30,7 @@ enum class CauseKind {
   kStartTimeout,   // --start-timeout passed; text: pending nodes with their phases; limit
   kExitTimeout,    // --exit-timeout passed after a first exit 0; text: ranks still running; limit
   kUserSignal,     // value: signal sent to hvdrun
-  kStdoutGone,     // the reader of hvdrun's stdout has gone
+  kStdoutGone,     // hvdrun's stdout cannot be written; value: errno, EPIPE: its reader has gone
 };
 
 inline constexpr std::uint32_t kNoNode = UINT32_MAX;

@@ -41,6 +41,16 @@ void check_cwd(const std::vector<NodeHello>& nodes, const std::string& cwd, Refu
   }
 }
 
+std::string remedy_for_missing(const std::string& command) {
+  if (command.find(' ') != std::string::npos) {
+    return "it has blanks: remove the quotes round the whole command, or write sh -c '...'";
+  }
+  if (command.find('/') != std::string::npos) {
+    return "every node must have it under this path";
+  }
+  return "give its path, set PATH with -x PATH=..., or write sh -c '...' for a word of the shell";
+}
+
 void check_command(const std::vector<NodeHello>& nodes, const std::string& command,
                    Refusals& refusals) {
   std::map<int, std::vector<std::string>> by_errno;
@@ -50,14 +60,17 @@ void check_command(const std::vector<NodeHello>& nodes, const std::string& comma
   }
   for (const auto& [number, hosts] : by_errno) {
     if (number == ENOENT || number == ENOTDIR) {
-      refusals.add(
-          ExitCode::kNotFound,
-          fmt::format("{}: command not found: {}; give its full path or set PATH with -x PATH=...",
-                      join_hosts(hosts), command));
+      refusals.add(ExitCode::kNotFound,
+                   fmt::format("{}: command not found: {}; {}", join_hosts(hosts), command,
+                               remedy_for_missing(command)));
     } else {
-      refusals.add(ExitCode::kNotExecutable,
-                   fmt::format("{}: cannot execute {}: {}", join_hosts(hosts), command,
-                               std::strerror(number)));
+      refusals.add(
+          ExitCode::kNotExecutable,
+          fmt::format("{}: cannot execute {}: {}{}", join_hosts(hosts), command,
+                      std::strerror(number),
+                      number == EACCES ? "; make it executable (chmod +x) or start it with "
+                                         "its interpreter"
+                                       : ""));
     }
   }
 }

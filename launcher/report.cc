@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/plural.h"
 #include "launcher/visible.h"
 
 namespace hvd {
@@ -12,10 +13,6 @@ namespace {
 namespace v1 = hvdrun::v1;
 
 constexpr std::size_t kMaxTracebackLines = 60;
-
-std::string counted(std::uint32_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 bool has_rank(const Cause& cause) {
   return cause.kind == CauseKind::kExited || cause.kind == CauseKind::kSignalled ||
