@@ -19,6 +19,7 @@
 #include "agent/master_port.h"
 #include "agent/output_queue.h"
 #include "agent/preflight.h"
+#include "agent/shim/frames.h"
 #include "agent/spool.h"
 #include "agent/store_relay.h"
 #include "agent/worker_spec.h"
@@ -188,9 +189,9 @@ TEST_F(JobDir, TakesTheNextParentIfOneIsUnusable) {
 
 TEST(JobDirParents, RuntimeFolderFirst) {
   EXPECT_THAT(job_dir_parents("/run/user/5", 5),
-              ElementsAre("/run/user/5/hvdrun", "/tmp/hvdrun-5"));
-  EXPECT_THAT(job_dir_parents("", 5), ElementsAre("/tmp/hvdrun-5"));
-  EXPECT_THAT(job_dir_parents("relative", 5), ElementsAre("/tmp/hvdrun-5"));
+              ElementsAre("/run/user/5/hvdrun", "/tmp/hvdrun-5", "/var/tmp/hvdrun-5"));
+  EXPECT_THAT(job_dir_parents("", 5), ElementsAre("/tmp/hvdrun-5", "/var/tmp/hvdrun-5"));
+  EXPECT_THAT(job_dir_parents("relative", 5), ElementsAre("/tmp/hvdrun-5", "/var/tmp/hvdrun-5"));
 }
 
 // --- worker environment
@@ -215,7 +216,10 @@ TEST(WorkerSpec, LaterLayersWinAndAgentAddsItsOwn) {
   v1::Spawn::Worker* worker = spawn.add_workers();
   worker->set_rank(3);
   set(worker->add_env(), "RANK", "3");
-  const v1::ShimSpawn made = make_shim_spawn(context, spawn);
+  const auto parts = make_shim_spawns(context, spawn);
+  ASSERT_EQ(parts.size(), 1U);
+  const v1::ShimSpawn& made = parts.front();
+  EXPECT_FALSE(made.more());
   ASSERT_EQ(made.workers_size(), 1);
   EnvList env;
   for (const auto& variable : made.workers(0).env())
@@ -234,6 +238,20 @@ TEST(WorkerSpec, LaterLayersWinAndAgentAddsItsOwn) {
   EXPECT_EQ(env, expected);
   EXPECT_EQ(made.workers(0).executable(), "/bin/echo");
   EXPECT_EQ(made.workers(0).cwd(), "/work");
+}
+
+TEST(WorkerSpec, ManyWorkersWithALargeEnvironmentTakeSeveralFrames) {
+  SpawnContext context{{{"BIG", std::string(1U << 20U, 'x')}}, {}, "/bin/true", "/run/job"};
+  v1::Spawn spawn;
+  for (std::uint32_t rank = 0; rank < 40; ++rank) spawn.add_workers()->set_rank(rank);
+  std::uint32_t next_rank = 0;
+  const auto parts = make_shim_spawns(context, spawn);
+  for (const v1::ShimSpawn& part : parts) {
+    EXPECT_LT(part.ByteSizeLong(), kMaxFrameBytes);
+    EXPECT_EQ(part.more(), &part != &parts.back());
+    for (const auto& worker : part.workers()) EXPECT_EQ(worker.rank(), next_rank++);
+  }
+  EXPECT_EQ(next_rank, 40U);
 }
 
 // --- preflight

@@ -183,11 +183,14 @@ void Job::configure() {
 void Job::spawn() {
   master_port_.end_check();
   const SpawnContext context{config_.node_env, hello_, hello_reply_.executable(), job_dir_};
-  v1::ToShim message;
-  *message.mutable_spawn() = make_shim_spawn(context, request_.spawn());
-  if (!shim_.send(message)) {
-    refuse(fmt::format("environment and command of {} workers take {} bytes, too much to start",
-                       message.spawn().workers_size(), message.ByteSizeLong()));
+  for (v1::ShimSpawn& part : make_shim_spawns(context, request_.spawn())) {
+    v1::ToShim message;
+    *message.mutable_spawn() = std::move(part);
+    if (shim_.send(message)) continue;
+    return refuse(
+        fmt::format("environment and command of one worker take {} bytes, too much to "
+                    "start",
+                    message.ByteSizeLong()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -25,6 +26,12 @@ Result<void> claim_parent(const std::string& path) {
   if ((info.st_mode & 0077) != 0) {
     return make_error("{} is open to others (mode {:o}); it must be 0700", path,
                       info.st_mode & 07777);
+  }
+  // A read-only file system, or one without a free inode, is told before the folder is planned.
+  if (access(path.c_str(), W_OK | X_OK) != 0) return make_error("{}: {}", path, strerror(errno));
+  struct statvfs space {};
+  if (statvfs(path.c_str(), &space) == 0 && space.f_files > 0 && space.f_favail == 0) {
+    return make_error("{}: {}", path, strerror(ENOSPC));
   }
   return {};
 }
@@ -49,6 +56,7 @@ std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid
     parents.push_back(fmt::format("{}/hvdrun", runtime_dir));
   }
   parents.push_back(fmt::format("/tmp/hvdrun-{}", uid));
+  parents.push_back(fmt::format("/var/tmp/hvdrun-{}", uid));
   return parents;
 }
 

@@ -1,4 +1,5 @@
-// The job's own folder on this node: fresh, 0700, below $XDG_RUNTIME_DIR/hvdrun or /tmp/hvdrun-UID.
+// The job's own folder on this node: fresh, 0700, below $XDG_RUNTIME_DIR/hvdrun,
+// /tmp/hvdrun-UID or /var/tmp/hvdrun-UID.
 // It holds the rendezvous socket and the workers' error files and lives as long as the job.
 #pragma once
 

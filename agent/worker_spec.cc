@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "agent/job_dir.h"
+#include "agent/shim/frames.h"
 
 namespace hvd {
 namespace {
@@ -22,6 +23,9 @@ EnvList agent_env(const SpawnContext& context, std::uint32_t rank) {
           {"PWD", context.hello.cwd()}};
 }
 
+// Half of a frame: one worker may go beyond it.
+constexpr std::size_t kMaxPartBytes = kMaxFrameBytes / 2;
+
 }  // namespace
 
 EnvList base_env(const EnvList& node_env, const v1::Hello& hello) {
@@ -34,27 +38,36 @@ std::string error_file(std::string_view job_dir, std::uint32_t rank) {
   return fmt::format("{}/error.{}.json", job_dir, rank);
 }
 
-v1::ShimSpawn make_shim_spawn(const SpawnContext& context, const v1::Spawn& spawn) {
+std::vector<v1::ShimSpawn> make_shim_spawns(const SpawnContext& context, const v1::Spawn& spawn) {
   const EnvList base = base_env(context.node_env, context.hello);
   const EnvList common = to_list(spawn.env());
   const EnvList if_unset = to_list(spawn.env_if_unset());
-  v1::ShimSpawn result;
+  std::vector<v1::ShimSpawn> parts(1);
+  std::size_t part_bytes = 0;
   for (const v1::Spawn::Worker& worker : spawn.workers()) {
-    v1::WorkerSpec* spec = result.add_workers();
-    spec->set_rank(worker.rank());
-    spec->set_local_rank(worker.local_rank());
-    *spec->mutable_argv() = context.hello.argv();
-    spec->set_cwd(context.hello.cwd());
-    spec->set_executable(context.executable);
+    v1::WorkerSpec spec;
+    spec.set_rank(worker.rank());
+    spec.set_local_rank(worker.local_rank());
+    *spec.mutable_argv() = context.hello.argv();
+    spec.set_cwd(context.hello.cwd());
+    spec.set_executable(context.executable);
     const EnvList own = to_list(worker.env());
     const EnvList ours = agent_env(context, worker.rank());
     for (const auto& [name, value] : merge_env({&base, &common, &own, &ours}, if_unset)) {
-      v1::EnvVar* variable = spec->add_env();
+      v1::EnvVar* variable = spec.add_env();
       variable->set_name(name);
       variable->set_value(value);
     }
+    const std::size_t bytes = spec.ByteSizeLong();
+    if (part_bytes > 0 && part_bytes + bytes > kMaxPartBytes) {
+      parts.back().set_more(true);
+      parts.emplace_back();
+      part_bytes = 0;
+    }
+    part_bytes += bytes;
+    *parts.back().add_workers() = std::move(spec);
   }
-  return result;
+  return parts;
 }
 
 }  // namespace hvd

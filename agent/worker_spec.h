@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "hvdrun/v1/agent.pb.h"
 #include "hvdrun/v1/shim.pb.h"
@@ -22,8 +23,10 @@ struct SpawnContext {
   std::string job_dir;
 };
 
-// The agent adds what only it knows: HVDRUN_RENDEZVOUS, TORCHELASTIC_ERROR_FILE, PWD.
-[[nodiscard]] hvdrun::v1::ShimSpawn make_shim_spawn(const SpawnContext& context,
-                                                    const hvdrun::v1::Spawn& spawn);
+// The agent adds what only it knows: HVDRUN_RENDEZVOUS, TORCHELASTIC_ERROR_FILE, PWD. Every
+// worker's environment is complete, so many workers may need several frames: at least one part,
+// never empty but for an empty spawn.
+[[nodiscard]] std::vector<hvdrun::v1::ShimSpawn> make_shim_spawns(const SpawnContext& context,
+                                                                  const hvdrun::v1::Spawn& spawn);
 
 }  // namespace hvd

@@ -40,9 +40,13 @@ void set_log_sink(std::function<void(LogLevel, std::string_view)> new_sink) {
 }
 void set_log_name(std::string new_name) { name() = std::move(new_name); }
 
+std::string log_line(LogLevel level, std::string_view text) {
+  return fmt::format("{}: {}{}", name(), tag(level), text);
+}
+
 void write_log(LogLevel level, std::string_view text) {
   if (sink()) return sink()(level, text);
-  const std::string line = fmt::format("{}: {}{}\n", name(), tag(level), text);
+  const std::string line = log_line(level, text) + '\n';
   // One write a line: lines of several threads never mix. A reader that has gone is no error here.
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
 }

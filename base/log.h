@@ -23,6 +23,9 @@ void set_log_name(std::string name);
 
 void write_log(LogLevel level, std::string_view text);
 
+// "hvdrun: warning: text", without a line end: the line that goes to stderr.
+[[nodiscard]] std::string log_line(LogLevel level, std::string_view text);
+
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   if (is_logged(level)) write_log(level, fmt::format(format, std::forward<Args>(args)...));

@@ -69,10 +69,22 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, EnvList environm
       changed_(loop),
       ended_(loop),
       signals_(loop, [this](int signal) { on_signal(signal); }) {
+  // A stalled stderr must never stop the loop: our own lines go the way of the workers'.
+  set_log_sink([this](LogLevel level, std::string_view text) {
+    boost::asio::dispatch(loop_, [this, line = log_line(level, text)] { print_own(line); });
+  });
   make_nodes();
 }
 
-Job::~Job() = default;
+Job::~Job() { set_log_sink(nullptr); }
+
+void Job::print_own(std::string_view line) {
+  if (lines_) {
+    lines_->add_own_line(line);
+    return submit_output({});
+  }
+  writer_.submit({{.is_stderr = true, .bytes = std::string(line) + '\n'}}, {});
+}
 
 Task<int> Job::run() {
   const auto in_background = [this](Task<void> task) {
@@ -86,6 +98,7 @@ Task<int> Job::run() {
   co_await finish_output();
   co_await say_bye();
   const int code = conclude();
+  co_await flush_report();
   ended_.set();
   signals_.stop();
   idle_timer_.cancel();
@@ -148,16 +161,13 @@ void Job::on_signal(int signal) {
   if (num_interrupts_ > 0 && now - last_interrupt_ < kSecondInterruptAfter) return;
   last_interrupt_ = now;
   ++num_interrupts_;
-  if (num_interrupts_ == 1 && signal != SIGQUIT) {
-    if (signal == SIGINT && state_ == JobState::kRunning) {
-      write_log(
-          LogLevel::kInfo,
-          fmt::format("stopping, at most {} for the ranks to end; Ctrl-C again kills them at once",
-                      format_duration(options_.grace)));
-    }
-  } else if (num_interrupts_ >= 3) {
-    is_leaving_now_ = true;
+  if (num_interrupts_ == 1 && signal == SIGINT && state_ == JobState::kRunning) {
+    write_log(LogLevel::kInfo, fmt::format("stopping, at most {} for the ranks to end; Ctrl-C "
+                                           "again kills them at once",
+                                           format_duration(options_.grace)));
   }
+  // After the ranks there is only output left that nobody reads.
+  if (num_interrupts_ >= 3 || state_ == JobState::kEnded) is_leaving_now_ = true;
   Cause cause;
   cause.kind = CauseKind::kUserSignal;
   cause.value = signal;
@@ -182,7 +192,8 @@ void Job::send_heartbeats() {
   auto* heartbeat = request.mutable_heartbeat();
   heartbeat->set_sequence(heartbeat_sequence_);
   for (const auto& node : nodes_) {
-    if (!node->link || !node->is_reached() || node->is_link_closed) continue;
+    // From the hello on: the node's lease begins with it.
+    if (!node->link || node->is_link_closed) continue;
     heartbeat->set_launcher_boottime_ns(boottime_now().count());
     node->link->send(request);
   }

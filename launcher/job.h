@@ -52,6 +52,7 @@ class Job {
   void add_cause(Cause cause);
   void add_own_cause(CauseKind kind, Nanos limit, std::string text);
   [[nodiscard]] bool is_stopping() const { return state_ >= JobState::kStopping; }
+  void print_own(std::string_view line);
   void on_stdout_broken(int errno_value);
   void on_signal(int signal);
   void forward_signal(int signal);
@@ -115,6 +116,8 @@ class Job {
   [[nodiscard]] JobClock job_clock() const;
   [[nodiscard]] ReportInput report_input(const Cause& cause) const;
   [[nodiscard]] int conclude();
+  Task<void> flush_until(SteadyTime deadline);
+  Task<void> flush_report();
 
   Loop& loop_;
   const Options options_;

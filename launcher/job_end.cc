@@ -18,6 +18,8 @@ using std::chrono::steady_clock;
 // After grace, nodes verify and report survivors; then hvdrun leaves, whatever they say.
 constexpr Nanos kLeaveAfterGrace = seconds(10);
 constexpr Nanos kByeTime = seconds(2);
+constexpr Nanos kFlushPatience = std::chrono::milliseconds(200);
+constexpr Nanos kLastWordTime = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -65,9 +67,17 @@ Task<void> Job::finish_output() {
     lines_->flush_all();
     submit_output({});
   }
-  const SteadyTime deadline =
-      is_leaving_now_ ? steady_clock::now() : std::max(stop_deadline_, steady_clock::now());
-  co_await writer_.flush(deadline);
+  const SteadyTime deadline = std::max(stop_deadline_, steady_clock::now());
+  co_await flush_until(deadline);
+}
+
+// Looks up now and then, because the user may lose patience.
+Task<void> Job::flush_until(SteadyTime deadline) {
+  while (!is_leaving_now_ && steady_clock::now() < deadline) {
+    const bool is_written =
+        co_await writer_.flush(std::min(deadline, steady_clock::now() + kFlushPatience));
+    if (is_written) co_return;
+  }
 }
 
 // The agents leave at once; their streams end when they have.
@@ -114,11 +124,22 @@ ReportInput Job::report_input(const Cause& cause) const {
   return input;
 }
 
+// The last words get their time, but a stderr that nobody reads keeps nobody waiting for ever.
+Task<void> Job::flush_report() {
+  const SteadyTime least = steady_clock::now() + kByeTime;
+  const bool has_failed = first_cause_->cause() != nullptr;
+  co_await flush_until(has_failed
+                           ? std::max(least, std::min(stop_deadline_, least + kLeaveAfterGrace))
+                           : SteadyTime::max());
+  co_await writer_.flush(steady_clock::now() + kLastWordTime);
+}
+
 JobClock Job::job_clock() const {
   return {.start = spawn_boottime_, .realtime_offset = realtime_now() - boottime_now()};
 }
 
 int Job::conclude() {
+  first_cause_->decide_at_once();  // a signal while only output was left
   const Cause* cause = first_cause_->cause();
   if (spawn_boottime_ != Nanos::zero()) {
     log(LogLevel::kInfo, "{} on {} ended after {}", counted(plan_->ranks.size(), "rank"),
@@ -135,9 +156,7 @@ int Job::conclude() {
     }
     return exit_code(nullptr);
   }
-  const std::string text = report_text(report_input(*cause));
-  // The writer has flushed: nothing can come in between. A reader that has gone is no error here.
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+  writer_.submit({{.is_stderr = true, .bytes = report_text(report_input(*cause))}}, {});
   if (cause->kind == CauseKind::kUserSignal && cause->value != SIGQUIT) {
     fatal_signal_ = cause->value;
   }

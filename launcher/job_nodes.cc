@@ -39,6 +39,7 @@ void Job::on_reply(Node& node, v1::ControlReply reply) {
     case v1::ControlReply::kStoreRequest:
       return on_store(node, reply.store_request());
     case v1::ControlReply::kNotice:
+      if (reply.notice().warning()) node.last_notice = reply.notice().text();
       return log(reply.notice().warning() ? LogLevel::kWarning : LogLevel::kInfo, "{}: {}",
                  node.host.label(), reply.notice().text());
     case v1::ControlReply::kFabricListen:
@@ -86,9 +87,8 @@ void Job::on_finished(Node& node, v1::Finished finished) {
   // Ranks that the node stopped by itself, because it had not heard us for the lease, are no
   // failure of theirs; but the job is not done.
   if (!node.is_stop_sent && node.num_succeeded < node.ranks.size() && !first_cause_->is_open()) {
-    add_lost_cause(node, fmt::format("it stopped its ranks by itself, having heard nothing of "
-                                     "hvdrun for the lease of {}",
-                                     format_duration(options_.lease)));
+    add_lost_cause(node, "it stopped its ranks by itself" +
+                             (node.last_notice.empty() ? "" : ": " + node.last_notice));
   }
   first_cause_->node_answered(node.index);
   changed();
@@ -169,7 +169,12 @@ void Job::on_output_closed(Node& node) {
 void Job::on_link_closed(Node& node, const std::string& why) {
   node.is_link_closed = true;
   node.num_open_streams = 0;
-  if (!node.is_bye_sent) lose(node, why + last_words(node.connection.get()));
+  if (!node.is_reached() && !node.is_bye_sent) {
+    // A refusal at the hello: told together with the other nodes' errors.
+    node.error = Error{why + last_words(node.connection.get())};
+  } else if (!node.is_bye_sent) {
+    lose(node, why + last_words(node.connection.get()));
+  }
   changed();
 }
 

@@ -1,4 +1,5 @@
 // hvdrun: starts one program on many GPU nodes and ends it cleanly.
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -91,7 +92,16 @@ std::optional<Result<std::string>> text_for(const Options& options, const EnvLis
   return std::nullopt;
 }
 
+// A caller may have closed the standard descriptors: nothing of ours may take their numbers, or the
+// workers' output would be written into it.
+void occupy_standard_descriptors() {
+  int fd = ::open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) ::close(fd);
+}
+
 int run(int argc, char** argv) {
+  occupy_standard_descriptors();
   EnvList environment = take_environment();
   auto options = parse_options(std::vector<std::string>(argv, argv + argc), environment);
   if (!options) return fail(options.error());

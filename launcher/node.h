@@ -48,6 +48,7 @@ struct Node {
   std::uint32_t num_succeeded = 0;     // with 0
   std::uint32_t num_open_streams = 0;  // of its ranks, two each
   std::optional<v1::Finished> finished;
+  std::string last_notice;  // its last warning
   bool is_link_closed = false;
   bool is_lost = false;  // the stream ended or fell silent before the node said it had finished
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "base/unique_fd.h"
@@ -137,6 +138,8 @@ Result<std::pair<std::string, std::size_t>> parse_env_name(std::string_view text
 Result<std::string> check_file(std::string_view path, std::string_view name) {
   const std::string text(path);
   if (::access(text.c_str(), R_OK) != 0) return file_error(path, name, errno);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(text, ignored)) return file_error(path, name, EISDIR);
   return text;
 }
 

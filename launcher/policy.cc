@@ -118,7 +118,7 @@ std::string killed_text(const Cause& cause) {
 bool is_reader_gone(const Cause& cause) { return cause.value == 0 || cause.value == EPIPE; }
 
 std::string rank_text(const Cause& cause) {
-  if (cause.pid == 0) return fmt::format("rank {} ({})", cause.rank, cause.host);
+  if (cause.pid <= 0) return fmt::format("rank {} ({})", cause.rank, cause.host);
   return fmt::format("rank {} ({}, pid {})", cause.rank, cause.host, cause.pid);
 }
 

@@ -94,7 +94,7 @@ void append_survivors(std::string& out, const ReportInput& input) {
 void append_unconfirmed(std::string& out, const ReportInput& input) {
   if (input.unconfirmed_hosts.empty()) return;
   out += fmt::format(
-      "hvdrun: not confirmed clean: {} (a node cleans itself up when its lease has passed; its "
+      "hvdrun: not confirmed clean: {} (it should clean itself up when its lease has passed; its "
       "processes carry HVDRUN_JOB_ID={})\n",
       fmt::join(input.unconfirmed_hosts, ", "), input.job_id);
 }

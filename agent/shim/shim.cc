@@ -117,7 +117,7 @@ void Shim::spawn(const hvdrun::v1::ShimSpawn& spawn) {
   if (has_spawned_ || is_stopping()) {
     return notice("workers were not started: the job has begun to stop, or has them already");
   }
-  has_spawned_ = true;
+  has_spawned_ = !spawn.more();
   job_->crew.start(spawn);
 }
 
