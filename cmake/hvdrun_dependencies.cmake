@@ -18,7 +18,7 @@ target_compile_definitions(hvdrun_asio INTERFACE BOOST_ASIO_NO_DEPRECATED)
 
 # The agent is one fully static program; sanitizer builds link it dynamically.
 if(HVDRUN_SANITIZE)
-  set(HVDRUN_GRPC_FOR_AGENT PkgConfig::GRPC)
+  set(HVDRUN_GRPC_FOR_AGENT PkgConfig::GRPC protobuf)
 else()
   # The list that pkg-config gives for static linking; archives name each other, hence the group.
   set(grpc_static ${GRPC_STATIC_LIBRARIES})

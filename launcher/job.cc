@@ -167,7 +167,9 @@ void Job::on_signal(int signal) {
                                            format_duration(options_.grace)));
   }
   // After the ranks there is only output left that nobody reads.
-  if (num_interrupts_ >= 3 || state_ == JobState::kEnded) is_leaving_now_ = true;
+  const bool is_only_output_left =
+      state_ == JobState::kEnded || (num_interrupts_ >= 2 && have_ranks_gone());
+  if (num_interrupts_ >= 3 || is_only_output_left) is_leaving_now_ = true;
   Cause cause;
   cause.kind = CauseKind::kUserSignal;
   cause.value = signal;

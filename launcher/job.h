@@ -109,6 +109,7 @@ class Job {
   // --- job_end.cc
   void stop_all(Nanos grace);
   [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] bool have_ranks_gone() const;
   [[nodiscard]] SteadyTime settle_deadline() const;
   Task<void> wait_for_end();
   Task<void> finish_output();

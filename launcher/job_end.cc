@@ -45,6 +45,13 @@ bool Job::all_ended() const {
                      [](const auto& node) { return node->is_ended(); });
 }
 
+// Unlike all_ended(): their output may still be on its way.
+bool Job::have_ranks_gone() const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return !node->is_spawn_sent || node->is_lost || node->finished.has_value();
+  });
+}
+
 Task<void> Job::wait_for_end() {
   while (!all_ended() && !is_leaving_now_) {
     if (steady_clock::now() >= stop_deadline_) break;

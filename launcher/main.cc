@@ -4,10 +4,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -92,16 +95,35 @@ std::optional<Result<std::string>> text_for(const Options& options, const EnvLis
   return std::nullopt;
 }
 
-// A caller may have closed the standard descriptors: nothing of ours may take their numbers, or the
-// workers' output would be written into it.
-void occupy_standard_descriptors() {
-  int fd = ::open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
-  if (fd > STDERR_FILENO) ::close(fd);
+// Whether the caller had closed this descriptor: it is closed still, or a library has taken its
+// number for a wake-up before main().
+bool was_closed(int fd) {
+  std::array<char, 64> target{};
+  const std::string link = fmt::format("/proc/self/fd/{}", fd);
+  const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());
+  return size < 0 ||
+         std::string_view(target.data(), static_cast<std::size_t>(size)).starts_with("anon_inode:");
+}
+
+// Nothing of ours may have the numbers of the standard descriptors, or the workers' output would be
+// written into it: those that were closed become /dev/null, and hvdrun begins anew.
+void occupy_standard_descriptors(char** argv) {
+  bool is_any_closed = false;
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (!was_closed(fd)) continue;
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    const bool is_taken = null == fd ? ::fcntl(fd, F_SETFD, 0) == 0 : ::dup2(null, fd) == fd;
+    if (null > STDERR_FILENO) ::close(null);
+    is_any_closed |= is_taken;
+  }
+  // By its own path: the name of the process comes from it.
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (is_any_closed && !error) ::execv(self.c_str(), argv);
 }
 
 int run(int argc, char** argv) {
-  occupy_standard_descriptors();
+  occupy_standard_descriptors(argv);
   EnvList environment = take_environment();
   auto options = parse_options(std::vector<std::string>(argv, argv + argc), environment);
   if (!options) return fail(options.error());

@@ -148,6 +148,43 @@ class Signals(harness.EndToEnd):
         self.assert_no_workers(run)
         self.assert_within(time.monotonic() - closed, 5, "from the reader's end to ours")
 
+    def test_stalled_standard_error_delays_no_signal(self):
+        fifo = os.path.join(self.bed.folder, "shared", "unread")
+        os.mkfifo(fifo)
+        worker = ["bash", "-c", "echo up; yes x | head -c 3000000 >&2; exec sleep 600"]
+        words = ["bash", "-c", f"exec 9<>{fifo}; exec \"$@\" 2>&9", "_", harness.HVDRUN, "-np", "2",
+                 "-H", "node1:1,node2:1", "--grace", "1", *worker]
+        run = harness.Run(self.bed, words, self.environment())
+        self.addCleanup(run.end)
+        self.assertEqual(len(run.out.find("up$", 10, count=2)), 2, run.report())
+        stopped = time.monotonic()
+        run.signal(signal.SIGINT)
+        self.assert_within(self.seconds_until_gone(stopped, 5, lambda p: p.rank is not None), 1,
+                           "Ctrl-C to the last worker, nobody reads stderr")
+        time.sleep(0.5)
+        run.signal(signal.SIGINT)  # the ranks are gone: now it waits for nobody
+        run.wait(5)
+        self.assert_code(run, 130)
+
+    def test_full_disk_under_the_output_is_named(self):
+        words = ["bash", "-c", "exec \"$@\" >/dev/full", "_", harness.HVDRUN, "-np", "2", "-H",
+                 "node1:2", "bash", "-c", "echo hi; exec sleep 600"]
+        run = harness.Run(self.bed, words, self.environment())
+        self.addCleanup(run.end)
+        run.wait(20)
+        self.assert_code(run, 125)
+        self.assert_last_line(run, "No space left on device")
+
+    def test_closed_standard_descriptors_are_never_ours(self):
+        listing = "ls -l /proc/$(pgrep -x hvdrun)/fd/0 /proc/$(pgrep -x hvdrun)/fd/1"
+        words = ["bash", "-c", f"\"$@\" <&- >&- & sleep 1; {listing}; wait $!", "_", harness.HVDRUN,
+                 "-np", "2", "-H", "node1:2", "sleep", "2"]
+        run = harness.Run(self.bed, words, self.environment())
+        self.addCleanup(run.end)
+        run.wait(20)
+        self.assert_code(run, 0)
+        self.assertEqual(run.out.text.count("/dev/null"), 2, run.report())
+
 
 class Terminal(harness.EndToEnd):
     NODES = 1
