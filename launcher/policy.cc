@@ -106,7 +106,7 @@ std::string killed_text(const Cause& cause) {
     text += " (often /dev/shm or another mapped file system is full: see df /dev/shm there)";
   }
   if (cause.signal_was_ours) {
-    text += " (sent by hvdrun)";
+    text += " (passed on by hvdrun)";
   } else if (class_of_signal(cause.value) == 1 || cause.value == SIGTERM || cause.value == SIGINT ||
              cause.value == SIGHUP || cause.value == SIGQUIT) {
     text += " (not sent by hvdrun)";

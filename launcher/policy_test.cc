@@ -138,7 +138,8 @@ TEST(ExitCodes, FollowTheTable) {
       {own(CauseKind::kStartTimeout), 124},       {own(CauseKind::kExitTimeout), 125},
       {own(CauseKind::kUserSignal, SIGINT), 130}, {own(CauseKind::kUserSignal, SIGTERM), 143},
       {own(CauseKind::kUserSignal, SIGHUP), 129}, {own(CauseKind::kUserSignal, SIGQUIT), 131},
-      {own(CauseKind::kStdoutGone), 141}};
+      {own(CauseKind::kStdoutGone), 141},         {own(CauseKind::kStdoutGone, EPIPE), 141},
+      {own(CauseKind::kStdoutGone, ENOSPC), 125}};
   for (const auto& [cause, code] : table) EXPECT_EQ(exit_code(&cause), code);
 }
 
@@ -203,11 +204,11 @@ TEST(Sentence, SaysWhatIsKnownOfASignalAndNoMore) {
   crash.core_dumped = true;
   EXPECT_THAT(sentence(crash, clock), HasSubstr("SIGSEGV (core dumped)"));
   EXPECT_THAT(sentence(signalled(5, SIGKILL, seconds(1)), clock),
-              HasSubstr("was killed by SIGKILL, not sent by hvdrun"));
+              HasSubstr("was killed by SIGKILL (not sent by hvdrun)"));
   EXPECT_THAT(sentence(signalled(5, SIGBUS, seconds(1)), clock), HasSubstr("/dev/shm"));
   Cause passed_on = signalled(5, SIGUSR1, seconds(1));
   passed_on.signal_was_ours = true;
-  EXPECT_THAT(sentence(passed_on, clock), HasSubstr("SIGUSR1, which hvdrun had passed on"));
+  EXPECT_THAT(sentence(passed_on, clock), HasSubstr("SIGUSR1 (passed on by hvdrun)"));
   EXPECT_EQ(signal_name(SIGRTMIN + 3), "signal " + std::to_string(SIGRTMIN + 3));
 }
 
@@ -230,7 +231,27 @@ TEST(Sentence, OfEveryOtherKind) {
   EXPECT_THAT(sentence(slow, clock), HasSubstr("--start-timeout 2 min 0 s: node3: authenticate"));
   EXPECT_THAT(sentence(own(CauseKind::kUserSignal, SIGINT), clock), HasSubstr("received SIGINT"));
   EXPECT_THAT(sentence(own(CauseKind::kStdoutGone), clock), HasSubstr("stdout has gone"));
+  EXPECT_THAT(sentence(own(CauseKind::kStdoutGone, ENOSPC), clock),
+              HasSubstr("cannot write to its stdout: No space left on device"));
   EXPECT_THAT(sentence(own(CauseKind::kExitTimeout), clock), HasSubstr("--exit-timeout"));
+}
+
+TEST(Sentence, ARankThatCouldNotBeExecutedSaysWhatHelps) {
+  Cause script = rank_cause(CauseKind::kFailedToStart, 1, ENOEXEC, seconds(1));
+  script.stage = v1::SPAWN_STAGE_EXEC;
+  EXPECT_THAT(sentence(script, {}), HasSubstr("could not execute the command: Exec format error (a "
+                                              "script needs a first line like #!/bin/sh)"));
+}
+
+TEST(Sentence, WhatNeverStartedAndLimitsTellNoTimeSinceTheStart) {
+  const JobClock clock{.start = seconds(1), .realtime_offset = {}};
+  Cause failed = own(CauseKind::kStartFailed);
+  failed.text = "node1: refused; is sshd running?";
+  EXPECT_EQ(sentence(failed, clock),
+            "the job could not be started: node1: refused; is sshd running?");
+  Cause limit = own(CauseKind::kTimeout);
+  limit.time = seconds(3);
+  EXPECT_THAT(sentence(limit, clock), testing::Not(HasSubstr("after the start")));
 }
 
 }  // namespace
