@@ -100,6 +100,7 @@ class Job {
   void on_output_closed(Node& node);
   void submit_output(std::function<void()> on_written);
   void arm_idle_timer();
+  void wait_for_idle(SteadyTime deadline);
   void on_link_closed(Node& node, const std::string& why);
   void lose(Node& node, const std::string& why);
   void add_lost_cause(const Node& node, std::string why);

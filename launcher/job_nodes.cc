@@ -148,15 +148,21 @@ void Job::submit_output(std::function<void()> on_written) {
   arm_idle_timer();
 }
 
-// An unfinished line is shown after a short idle time.
+// An unfinished line is shown after some idle time.
 void Job::arm_idle_timer() {
   const auto deadline = lines_->next_deadline();
-  if (!deadline || deadline == idle_timer_.expiry()) return;
-  idle_timer_.expires_at(*deadline);
+  if (deadline && deadline != idle_timer_.expiry()) wait_for_idle(*deadline);
+}
+
+void Job::wait_for_idle(SteadyTime deadline) {
+  idle_timer_.expires_at(deadline);
   idle_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
+    const SteadyTime now = std::chrono::steady_clock::now();
+    // While our own reader is behind, the rest of a line may only be waiting for its credit.
+    if (writer_.num_queued() > 0) return wait_for_idle(now + LineAssembler::kIdle);
     idle_timer_.expires_at(SteadyTime::max());
-    lines_->flush_idle(std::chrono::steady_clock::now());
+    lines_->flush_idle(now);
     submit_output({});
   });
 }

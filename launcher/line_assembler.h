@@ -40,7 +40,7 @@ using OutputBatch = std::vector<OutputSegment>;
 class LineAssembler {
  public:
   static constexpr std::size_t kMaxLine = 64 * 1024;
-  static constexpr Nanos kIdle = std::chrono::milliseconds(400);
+  static constexpr Nanos kIdle = std::chrono::seconds(2);
 
   LineAssembler(std::uint32_t world_size, SinkTraits traits, Nanos idle = kIdle);
 
