@@ -133,7 +133,7 @@ def placing(args):
     hosts, samples = hosts_of(4), []
     for _ in range(max(3, args.runs // 3)):
         for host in hosts:
-            expect(["ssh", host, "rm -rf ~/.cache/hvdrun /var/tmp/hvdrun-* /tmp/hvdrun-* /run/user/*/hvdrun"])
+            expect(["ssh", host, "rm -rf ~/.cache/hvdrun /var/tmp/hvdrun-[0-9]* /tmp/hvdrun-[0-9]* /run/user/*/hvdrun"])
         samples.append(expect(hvdrun(hosts, ["true"])))
     again = [expect(hvdrun(hosts, ["true"])) for _ in samples]
     table("First run on 4 hosts, the agent is placed on each", ("", "median s", "CPU s"),
