@@ -91,7 +91,7 @@ TEST(LineAssembler, AnIdlePartIsPrintedAndContinuedWithoutAPrefix) {
 TEST(LineAssembler, AnInterruptedPartGetsANewLineAndANewPrefix) {
   LineAssembler lines(2, {});
   lines.add(chunk(0, "name? "), kStart);
-  lines.flush_idle(kStart + seconds(1));
+  lines.flush_idle(kStart + LineAssembler::kIdle);
   lines.add(err(1, "does not interrupt another sink\n"), kStart);
   lines.add(chunk(1, "other\n"), kStart);
   lines.add(chunk(0, "Bob\n"), kStart);
@@ -101,7 +101,7 @@ TEST(LineAssembler, AnInterruptedPartGetsANewLineAndANewPrefix) {
 TEST(LineAssembler, AnInterruptedPartWhoseEndFollowsLeavesNoEmptyLine) {
   LineAssembler lines(2, {});
   lines.add(chunk(0, "done"), kStart);
-  lines.flush_idle(kStart + seconds(1));
+  lines.flush_idle(kStart + LineAssembler::kIdle);
   lines.add(chunk(1, "other\n"), kStart);
   lines.add(chunk(0, "\nnext\n"), kStart);
   EXPECT_EQ(take(lines).out, "[0]<stdout>:done\n[1]<stdout>:other\n[0]<stdout>:next\n");
@@ -110,10 +110,10 @@ TEST(LineAssembler, AnInterruptedPartWhoseEndFollowsLeavesNoEmptyLine) {
 TEST(LineAssembler, AProgressBarIsShownWhileItIdlesAndItsNextStateHasAPrefix) {
   LineAssembler lines(1, {});
   lines.add(chunk(0, "10%\r"), kStart);
-  lines.flush_idle(kStart + seconds(1));
+  lines.flush_idle(kStart + LineAssembler::kIdle);
   EXPECT_EQ(take(lines).out, "[0]<stdout>:10%\r");
   lines.add(chunk(0, "20%\r"), kStart);
-  lines.flush_idle(kStart + seconds(2));
+  lines.flush_idle(kStart + 2 * LineAssembler::kIdle);
   EXPECT_EQ(take(lines).out, "[0]<stdout>:20%\r");
   lines.add(chunk(0, "\ndone\n"), kStart);
   EXPECT_EQ(take(lines).out, "\n[0]<stdout>:done\n");
@@ -176,7 +176,7 @@ TEST(LineAssembler, OneSinkForBothKeepsTheOrderAndInterruptsAcrossStreams) {
   lines.add(chunk(0, "a\n"), kStart);
   lines.add(err(0, "b\n"), kStart);
   lines.add(chunk(0, "prompt"), kStart);
-  lines.flush_idle(kStart + seconds(1));
+  lines.flush_idle(kStart + LineAssembler::kIdle);
   lines.add(err(0, "c\n"), kStart);
   lines.add_own_line("hvdrun: note");
   EXPECT_EQ(take(lines).both,
