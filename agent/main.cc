@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
 #include <optional>
@@ -92,7 +93,9 @@ Result<void> serve(std::string_view marker) {
   loop.poll();
   set_log_sink({});
   stream->flush(kFlushLimit);
-  return {};
+  // gRPC's threads live on and may post the release of a call even now: the loop must not be
+  // destroyed under them. Nothing else is left to clean up.
+  _exit(0);
 }
 
 int print(FILE* to, std::string_view text, int code) {

@@ -31,3 +31,4 @@ if(GROFF)
     "out=$(${GROFF} -man -ww -z '${HVDRUN_MAN_PAGE}' 2>&1) && test -z \"$out\" || { echo \"$out\"; exit 1; }")
   set_tests_properties(man_page_test PROPERTIES LABELS unit TIMEOUT 30)
 endif()
+add_dependencies(unit_tests hvdrun_docs)  # one of them reads the man page
