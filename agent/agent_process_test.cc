@@ -1,6 +1,7 @@
 // The built hvd-agent as a launcher meets it: over one socket and over two pipes, with real
 // workers.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
@@ -29,7 +30,8 @@ namespace v1 = hvdrun::v1;
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-constexpr const char* kJobId = "feedbeef0123456789abcdef01234567";
+// One for each run: an agent ends whatever carries its job's mark, of another run as well.
+const std::string kJobId = fmt::format("feedbeef0123456789abcdef{:08x}", getpid());
 constexpr auto kTestLimit = 20s;
 
 std::pair<UniqueFd, UniqueFd> socket_pair() {

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
 #include <optional>
@@ -88,14 +87,10 @@ Result<void> serve(std::string_view marker) {
   if (!socket) return tl::unexpected(socket.error());
   if (auto started = job.start(std::move(*socket)); !started) return started;
   loop.run();
-  // The servers are down; what they posted last is the release of their calls.
-  loop.restart();
-  loop.poll();
+  // The servers are down and their calls released; no other thread posts to the loop from here on.
   set_log_sink({});
-  stream->flush(kFlushLimit);
-  // gRPC's threads live on and may post the release of a call even now: the loop must not be
-  // destroyed under them. Nothing else is left to clean up.
-  _exit(0);
+  stream->close(kFlushLimit);
+  return {};
 }
 
 int print(FILE* to, std::string_view text, int code) {

@@ -3,6 +3,7 @@
 #include <grpc/grpc.h>
 
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -29,11 +30,16 @@ std::unique_ptr<grpc::Server> start_server(grpc::Service* service) {
 void shut_down_server(grpc::Server* server, Loop& loop, std::chrono::milliseconds limit,
                       std::function<void()> done) {
   if (server == nullptr) return boost::asio::post(loop, std::move(done));
-  auto keep_running = boost::asio::make_work_guard(loop);
-  std::thread([server, &loop, keep_running, limit, done = std::move(done)]() mutable {
+  auto helper = std::make_shared<std::thread>();
+  auto finish = [helper, keep_running = boost::asio::make_work_guard(loop),
+                 done = std::move(done)] {
+    helper->join();  // it may still be inside post()
+    done();
+  };
+  *helper = std::thread([server, &loop, limit, finish = std::move(finish)]() mutable {
     server->Shutdown(std::chrono::system_clock::now() + limit);
-    boost::asio::post(loop, std::move(done));
-  }).detach();
+    boost::asio::post(loop, std::move(finish));
+  });
 }
 
 }  // namespace hvd

@@ -16,8 +16,9 @@ namespace hvd {
 [[nodiscard]] std::unique_ptr<grpc::Server> start_server(grpc::Service* service);
 
 // Server::Shutdown waits for calls that only the loop can finish, so a helper thread runs it;
-// `done` is posted to the loop. What is not out after the limit is cut off; a peer that keeps an
-// idle connection open costs all of it.
+// `done` runs on the loop, after all reactions of the server's calls, when no thread of the server
+// touches the loop any more. What is not out after the limit is cut off; a peer that keeps an idle
+// connection open costs all of it.
 void shut_down_server(grpc::Server* server, Loop& loop, std::chrono::milliseconds limit,
                       std::function<void()> done);
 

@@ -87,15 +87,16 @@ struct StdioStream::Pump {
   UniqueFd input;
   UniqueFd output;
   UniqueFd inner;  // our end of the pair
-  std::function<void()> on_input_end;
   std::mutex mutex;
+  std::function<void()> on_input_end;  // none once the owner has closed the stream
   std::condition_variable changed;
   bool is_flushed = false;
 
   void run_input() {
     copy_until_end(input.get(), inner.get());
     shutdown(inner.get(), SHUT_WR);
-    on_input_end();
+    const std::lock_guard lock(mutex);
+    if (on_input_end) on_input_end();
   }
 
   void run_output() {
@@ -157,9 +158,10 @@ Result<UniqueFd> StdioStream::open(std::function<void()> on_input_end) {
   return outer;
 }
 
-void StdioStream::flush(std::chrono::milliseconds limit) {
+void StdioStream::close(std::chrono::milliseconds limit) {
   if (!pump_) return;
   std::unique_lock lock(pump_->mutex);
+  pump_->on_input_end = nullptr;
   pump_->changed.wait_for(lock, limit, [this] { return pump_->is_flushed; });
 }
 

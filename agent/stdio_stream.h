@@ -35,7 +35,8 @@ class StdioStream {
   [[nodiscard]] Result<UniqueFd> open(std::function<void()> on_input_end);
 
   // Waits until everything that gRPC wrote before it closed its socket is out, at most so long.
-  void flush(std::chrono::milliseconds limit);
+  // `on_input_end` is not called any more.
+  void close(std::chrono::milliseconds limit);
 
  private:
   struct Pump;

@@ -59,10 +59,4 @@ class Event {
   bool is_set_ = false;
 };
 
-// Returns after the time has come.
-inline Task<void> wait_for(Loop& loop, SteadyTime::duration duration) {
-  boost::asio::steady_timer timer(loop, duration);
-  co_await timer.async_wait(kAwait);
-}
-
 }  // namespace hvd

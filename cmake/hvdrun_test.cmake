@@ -1,10 +1,10 @@
-# hvdrun_test(NAME SRCS file... [LIBS target...] [LABEL label] [TIMEOUT seconds])
-# A GoogleTest program and its ctest entry; the default label is "unit".
+# hvdrun_test(NAME SRCS file... [LIBS target...] [LABEL label] [TIMEOUT seconds] [TORCH])
+# A GoogleTest program and its ctest entry; the default label is "unit". TORCH: it includes training/torch.h.
 find_package(GTest REQUIRED)
 add_custom_target(unit_tests)  # all programs with the label "unit"
 
 function(hvdrun_test name)
-  cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SRCS;LIBS" ${ARGN})
+  cmake_parse_arguments(T "TORCH" "LABEL;TIMEOUT" "SRCS;LIBS" ${ARGN})
   if(NOT T_LABEL)
     set(T_LABEL unit)
   endif()
@@ -12,8 +12,12 @@ function(hvdrun_test name)
     set(T_TIMEOUT 60)
   endif()
   add_executable(${name} ${T_SRCS})
-  # A test's own code need not be fast, and compiles in half the time this way.
-  target_compile_options(${name} PRIVATE -O0)
+  if(T_TORCH)
+    hvdrun_uses_torch(${name})  # its precompiled header holds for one level of optimisation only
+  else()
+    # A test's own code need not be fast, and compiles in half the time this way.
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   target_link_libraries(${name} PRIVATE hvdrun::flags ${T_LIBS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(T_LABEL STREQUAL unit)

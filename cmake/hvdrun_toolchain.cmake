@@ -23,7 +23,9 @@ if(HVDRUN_WERROR)
   target_compile_options(hvdrun_flags INTERFACE -Werror)
 endif()
 if(HVDRUN_SANITIZE)
-  add_compile_options(-fsanitize=${HVDRUN_SANITIZE} -fno-sanitize-recover=all
-                      -fno-omit-frame-pointer)
+  # -g1 names the lines of a stack. Left out of ubsan: null (asan stops at the access anyway) and
+  # alignment, which together double the time to compile.
+  add_compile_options(-fsanitize=${HVDRUN_SANITIZE} -fno-sanitize=null,alignment
+                      -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${HVDRUN_SANITIZE})
 endif()

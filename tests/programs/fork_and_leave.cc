@@ -2,6 +2,7 @@
 // group) lives on for ten minutes without the worker's pipes; its pid is printed. The worker then
 // exits 0, or with `stay` sleeps itself.
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
     [[maybe_unused]] const ssize_t n = write(ends[1], &grandchild, sizeof grandchild);
     _exit(0);
   }
+  waitpid(child, nullptr, 0);
   pid_t grandchild = 0;
   if (read(ends[0], &grandchild, sizeof grandchild) != sizeof grandchild) return 98;
   std::printf("%d\n", static_cast<int>(grandchild));
