@@ -134,10 +134,10 @@ class Job {
   const std::string nonce_;
 
   std::optional<Plan> plan_;
-  std::vector<std::unique_ptr<Node>> nodes_;
   std::unique_ptr<Transport> local_;
   std::unique_ptr<Transport> command_;
   std::unique_ptr<Transport> ssh_;
+  std::vector<std::unique_ptr<Node>> nodes_;  // with their connections, which their transport outlives
   std::string master_addr_;
   std::uint32_t master_port_ = 0;
 
