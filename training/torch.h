@@ -1,5 +1,5 @@
-// All of torch that training/ uses, precompiled once. Not <torch/torch.h>: that costs twice the time in
-// every file and brings modules and optimisers that are not used here.
+// All of torch that training/ uses, precompiled once. Not <torch/torch.h>: that costs twice the
+// time in every file and brings modules and optimisers that are not used here.
 #pragma once
 
 #include <ATen/ATen.h>

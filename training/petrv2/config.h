@@ -1,6 +1,6 @@
-// Configurations of the model and of its training, read from YAML. The files of training/configs are
-// part of the program and are known by their names; any other file is read by its path. A key that
-// is not known, or a value that cannot be, is an error with file and line. Torch-free.
+// Configurations of the model and of its training, read from YAML. The files of training/configs
+// are part of the program and are known by their names; any other file is read by its path. A key
+// that is not known, or a value that cannot be, is an error with file and line. Torch-free.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ constexpr int kCodeSize = 10;  // cx cy log(w) log(l) cz log(h) sin cos vx vy
 
 enum class BackboneKind { kResNet, kVovNet };
 enum class ResNetStyle { kPytorch, kCaffe };  // stride 2 in the 3x3, or in the first 1x1
-enum class FeatureLevel { kP4, kC5 };         // stride 16 through the neck, or stride 32 without one
+enum class FeatureLevel { kP4, kC5 };  // stride 16 through the neck, or stride 32 without one
 enum class MatcherKind { kPlain, kWeighted };  // 8 dimensions; or all 10 times the code weights
 
 struct BackboneConfig {
@@ -30,8 +30,8 @@ struct BackboneConfig {
 };
 
 struct ImageConfig {
-  int height = 256, width = 704;  // px, multiples of 32
-  bool is_bgr = false;            // the network's channel order; samples are RGB
+  int height = 256, width = 704;        // px, multiples of 32
+  bool is_bgr = false;                  // the network's channel order; samples are RGB
   std::array<double, 3> mean{}, std{};  // in the network's channel order
 };
 
@@ -78,7 +78,7 @@ struct TrainConfig {
   double clip_norm = 35;
   int reference_batch = 8;  // samples a step, all ranks and micro-batches together
   int batch_per_rank = 1;
-  std::array<double, 2> resize_range{0.386, 0.55};      // of a 1600x900 image
+  std::array<double, 2> resize_range{0.386, 0.55};        // of a 1600x900 image
   std::array<double, 2> rotation_range{-0.3925, 0.3925};  // rad, about the lidar's z
   std::array<double, 2> scale_range{0.95, 1.05};
   double flip_probability = 0.5;

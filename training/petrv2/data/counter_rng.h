@@ -1,7 +1,7 @@
-// Random numbers that depend on what they are for and on nothing else: Philox 4x32-10 (Salmon et al.,
-// "Parallel random numbers: as easy as 1, 2, 3", 2011) keyed by the seed, its counter made of epoch,
-// sample, purpose and number of the draw. A resumed job, another number of ranks or of threads draws
-// the same. A value; each holder draws its own series.
+// Random numbers that depend on what they are for and on nothing else: Philox 4x32-10 (Salmon et
+// al., "Parallel random numbers: as easy as 1, 2, 3", 2011) keyed by the seed, its counter made of
+// epoch, sample, purpose and number of the draw. A resumed job, another number of ranks or of
+// threads draws the same. A value; each holder draws its own series.
 #pragma once
 
 #include <array>
@@ -30,10 +30,9 @@ constexpr PhiloxBlock philox_4x32_10(PhiloxBlock counter, std::array<std::uint32
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32U) ^ counter[1] ^ key[0],
-               static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32U) ^ counter[3] ^ key[1],
-               static_cast<std::uint32_t>(a)};
+    counter = {
+        static_cast<std::uint32_t>(b >> 32U) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32U) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
@@ -45,10 +44,10 @@ class CounterRng {
  public:
   CounterRng(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, DrawPurpose purpose)
       : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U)},
-        counter_{0, static_cast<std::uint32_t>(index),
-                 (static_cast<std::uint32_t>(index >> 32U) << 16U) |
-                     static_cast<std::uint32_t>(purpose),
-                 static_cast<std::uint32_t>(epoch)} {}
+        counter_{
+            0, static_cast<std::uint32_t>(index),
+            (static_cast<std::uint32_t>(index >> 32U) << 16U) | static_cast<std::uint32_t>(purpose),
+            static_cast<std::uint32_t>(epoch)} {}
 
   // 64 random bits.
   std::uint64_t next() {

@@ -1,11 +1,11 @@
-// What a data set's TFRecord files hold, and how it is written: "step" records (the six images of one
-// time) and "sample" records (the labels of a lidar keyframe and which steps it looks at), both as
-// tf.train.Example with sorted keys. Encoding and decoding are pure functions, any thread.
+// What a data set's TFRecord files hold, and how it is written: "step" records (the six images of
+// one time) and "sample" records (the labels of a lidar keyframe and which steps it looks at), both
+// as tf.train.Example with sorted keys. Encoding and decoding are pure functions, any thread.
 //
-// RecordSetWriter writes a split as shards NAME-00000-of-00004.tfrecord with a text index beside each
-// (NAME-00000-of-00004.index: "offset size" of every record, size with framing). All steps of a scene
-// and its samples go to one shard. The index comes last, so a set cut off while being written is
-// refused by its reader.
+// RecordSetWriter writes a split as shards NAME-00000-of-00004.tfrecord with a text index beside
+// each (NAME-00000-of-00004.index: "offset size" of every record, size with framing). All steps of
+// a scene and its samples go to one shard. The index comes last, so a set cut off while being
+// written is refused by its reader.
 #pragma once
 
 #include <array>
@@ -73,8 +73,8 @@ enum class RecordKind { kStep, kSample, kUnknown };
 [[nodiscard]] std::string shard_file_name(std::string_view split, std::size_t shard,
                                           std::size_t num_shards, std::string_view suffix);
 
-// Writes one split. A scene's steps come first, then the samples that name them; a scene is over when
-// the next one begins. One thread. close() must have succeeded for the set to be readable.
+// Writes one split. A scene's steps come first, then the samples that name them; a scene is over
+// when the next one begins. One thread. close() must have succeeded for the set to be readable.
 class RecordSetWriter {
  public:
   // The folder is made if need be; it must hold no shard of this split yet.

@@ -14,8 +14,6 @@
 namespace hvd::petrv2 {
 
 inline constexpr int kNumCameras = 6;
-inline constexpr int kNumViews = 12;  // six current, then six previous
-inline constexpr int kNumClasses = 10;
 
 // Camera order everywhere.
 inline constexpr std::array<std::string_view, kNumCameras> kCameraNames = {
@@ -23,9 +21,9 @@ inline constexpr std::array<std::string_view, kNumCameras> kCameraNames = {
     "CAM_BACK",  "CAM_BACK_LEFT",   "CAM_BACK_RIGHT"};
 
 // Label = position; -1 in the records stands for every other category.
-inline constexpr std::array<std::string_view, kNumClasses> kClassNames = {
-    "car",     "truck",      "construction_vehicle", "bus",        "trailer",
-    "barrier", "motorcycle", "bicycle",              "pedestrian", "traffic_cone"};
+inline constexpr std::array<std::string_view, 10> kClassNames = {
+    "car",        "truck",   "construction_vehicle", "bus",         "trailer", "barrier",
+    "motorcycle", "bicycle", "pedestrian",           "traffic_cone"};
 
 // In the lidar frame of the sample: x right, y forward, z up; metres, seconds, radians.
 struct Box {
@@ -42,9 +40,10 @@ struct Sample {
   std::vector<std::uint8_t> images;  // (12, height, width, 3) RGB, resized, cropped, flipped
   int height = 0;
   int width = 0;
-  std::array<Matrix4, kNumViews> lidar2img{};  // lidar metres -> (u d, v d, d, 1), all augmentation in
-  double time_delta = 0;                       // s, mean over the cameras of t - t_previous, > 0
-  std::vector<Box> boxes;                      // filtered, augmented
+  std::array<Matrix4, 2 * kNumCameras>
+      lidar2img{};             // lidar metres -> (u d, v d, d, 1), all augmentation in
+  double time_delta = 0;       // s, mean over the cameras of t - t_previous, > 0
+  std::vector<Box> boxes;      // filtered, augmented
   std::string replaces_token;  // of the sample without boxes whose place this one takes; mostly ""
 };
 

@@ -1,10 +1,11 @@
-// The tensors of a model under their checkpoint names (those of mmdet's PETR), in a fixed order: the
-// order of execution in backbone and neck, then the head. The set hands tensors to the modules at
-// construction and keeps a handle on each: Tensor::set_data changes both.
+// The tensors of a model under their checkpoint names (those of mmdet's PETR), in a fixed order:
+// the order of execution in backbone and neck, then the head. The set hands tensors to the modules
+// at construction and keeps a handle on each: Tensor::set_data changes both.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "training/torch.h"
@@ -14,6 +15,7 @@ namespace hvd::petrv2 {
 // What a tensor is decides how it starts.
 enum class TensorRole {
   kConvWeight,
+  kKaimingConvWeight,  // of a ResNet: normal, by the fan out
   kConvBias,
   kLinearWeight,
   kLinearBias,
@@ -22,6 +24,7 @@ enum class TensorRole {
   kNeckWeight,  // Xavier-uniform convolution, bias zero
   kNeckBias,
   kBatchNormWeight,
+  kResidualNormWeight,  // the last of a residual branch
   kBatchNormBias,
   kBatchNormMean,
   kBatchNormVariance,
@@ -63,7 +66,7 @@ class ParameterSet {
   at::TensorOptions options_;
   std::vector<Parameter> parameters_;
   std::vector<Parameter> buffers_;
-  std::vector<std::pair<bool, std::size_t>> order_;  // is_buffer, index
+  std::vector<std::pair<bool, std::size_t>> order_;  // is it a buffer, and its place among its kind
 };
 
 }  // namespace hvd::petrv2

@@ -1,0 +1,64 @@
+// petrv2: trains PETRv2, makes its data, looks into both. One program, a subcommand each.
+#include <signal.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "training/petrv2/synth/commands.h"
+#include "training/petrv2/trainer/train_command.h"
+#include "training/petrv2/verify/inspect.h"
+#include "training/petrv2/verify/verify.h"
+
+namespace {
+
+constexpr int kUsage = 2;
+
+struct Subcommand {
+  std::string_view name;
+  int (*run)(const std::vector<std::string>& words);
+  const char* help;
+};
+
+constexpr Subcommand kSubcommands[] = {
+    {"train", hvd::petrv2::run_train, "train, alone or as the ranks of hvdrun"},
+    {"verify", hvd::petrv2::run_verify, "is this build right on this device and precision?"},
+    {"inspect", hvd::petrv2::run_inspect, "the parameters of a configuration, what records hold"},
+    {"synth", hvd::petrv2::run_synth, "write a small made-up data set"},
+    {"convert", hvd::petrv2::run_convert, "nuScenes tables and images to records"}};
+
+void print_help(std::FILE* to) {
+  std::fputs("Usage: petrv2 SUBCOMMAND [options]; petrv2 SUBCOMMAND --help tells them.\n", to);
+  for (const Subcommand& command : kSubcommands) {
+    std::fprintf(to, "  %-8.*s %s\n", static_cast<int>(command.name.size()), command.name.data(),
+                 command.help);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hvd::set_log_name("petrv2");
+  // A full quota or a reader that has gone is an error of the write, told in a sentence.
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name == "--help" || name == "-h") {
+    print_help(stdout);
+    return 0;
+  }
+  if (name == "--version" || name == "-V") {
+    std::puts("petrv2 " HVDRUN_VERSION);
+    return 0;
+  }
+  for (const Subcommand& command : kSubcommands) {
+    if (command.name == name) return command.run({argv + 2, argv + argc});
+  }
+  if (argc > 1) {
+    hvd::log(hvd::LogLevel::kError, "{} is no subcommand", name);
+  }
+  print_help(stderr);
+  return kUsage;
+}

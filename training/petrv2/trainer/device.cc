@@ -1,0 +1,37 @@
+#include "training/petrv2/trainer/device.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <sys/resource.h>
+
+namespace hvd::petrv2 {
+
+Result<at::Device> choose_device(const std::string& wish, int local_rank) {
+  if (wish == "cpu") return at::Device(at::kCPU);
+  const int num_gpus = c10::cuda::device_count();
+  if (num_gpus == 0 && wish == "auto") return at::Device(at::kCPU);
+  if (num_gpus == 0) {
+    return make_error(ExitCode::kUsage, "--device cuda: no GPU is visible here; use --device cpu");
+  }
+  if (local_rank >= num_gpus) {
+    return make_error(ExitCode::kUsage,
+                      "local rank {} has no GPU of its own: {} visible here; start fewer ranks on "
+                      "this host or use --device cpu",
+                      local_rank, num_gpus);
+  }
+  const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(local_rank));
+  c10::cuda::set_device(device.index());
+  return device;
+}
+
+std::uint64_t peak_memory(const at::Device& device) {
+  if (device.is_cuda()) {
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+    return static_cast<std::uint64_t>(stats.allocated_bytes[0].peak);
+  }
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace hvd::petrv2

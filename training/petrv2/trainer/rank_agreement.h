@@ -1,0 +1,52 @@
+// What the ranks tell each other beside their gradients, so that all of them do the same at the
+// same step: that they have the same job, and before each step who wants to stop, save or give up.
+// Torch-free. Thread: the trainer's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/communicator.h"
+
+namespace hvd::petrv2 {
+
+struct StepWishes {
+  bool wants_stop = false;
+  bool wants_save = false;
+  bool has_failed = false;  // this rank cannot take part in the step
+};
+
+struct Agreement {
+  StepWishes wishes;          // of any rank
+  std::vector<double> means;  // over the ranks, of what each brought
+};
+
+class RankAgreement {
+ public:
+  // `communicator`: not owned, outlives this.
+  RankAgreement(Communicator& communicator, std::chrono::milliseconds timeout)
+      : communicator_(communicator), call_{timeout, nullptr} {}
+
+  // All ranks call it before each step, with equally many values.
+  [[nodiscard]] Result<Agreement> agree(const StepWishes& wishes,
+                                        const std::vector<double>& values);
+
+  // Every rank's description of the job must be rank 0's; else the error names the ranks that
+  // differ (exit code 73).
+  [[nodiscard]] Result<void> check_same_job(const std::string& description);
+
+  // Rank 0's outcome of what it alone did, as everybody's: its error text, or none.
+  [[nodiscard]] Result<void> share_outcome(const Result<void>& of_rank_zero);
+
+  // Rank 0's text becomes everybody's.
+  [[nodiscard]] Result<void> share_text(std::string& text);
+
+ private:
+  Communicator& communicator_;
+  const Call call_;
+};
+
+}  // namespace hvd::petrv2

@@ -1,0 +1,67 @@
+// From what steps came to, to what is told of them. A step's values are on the device when the next
+// step begins, so they are read while that one runs, and averaged over the ranks with the exchange
+// before the one after it: reporting never waits. Counts skipped steps, on all ranks alike.
+//
+// Use: add() after a step; read() when the next step's forward has been handed out; values() and
+// take_means() around the exchange that follows. drain: read(), then the exchange, until
+// is_empty(). Thread: the trainer's.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "training/formats/event_writer.h"
+#include "training/petrv2/progress.h"
+#include "training/petrv2/step_report.h"
+#include "training/torch.h"
+
+namespace hvd::petrv2 {
+
+struct SkipCounts {
+  std::uint64_t total = 0;
+  std::uint64_t in_a_row = 0;
+};
+
+class StepLog {
+ public:
+  // `names`: of a step's values (step_runner.h). Progress and events: rank 0's, else none.
+  StepLog(std::vector<std::string> names, SkipCounts skips, std::optional<Progress> progress,
+          std::optional<EventWriter> events);
+
+  // `report`: all but the losses, the norm and the counts. `values`: on the device.
+  void add(StepReport report, at::Tensor values);
+  // Waits for the device if the step is not through yet.
+  void read();
+  [[nodiscard]] bool is_empty() const { return pending_.empty(); }
+
+  // What this rank brings to the next exchange: the oldest step's losses, or nothing.
+  [[nodiscard]] std::vector<double> values() const;
+  // The means over the ranks of what they brought: tells of that step.
+  [[nodiscard]] Result<void> take_means(const std::vector<double>& means);
+
+  [[nodiscard]] const SkipCounts& skips() const { return skips_; }
+  // Of the last step that was told.
+  [[nodiscard]] std::uint64_t last_step() const { return last_step_; }
+  [[nodiscard]] Result<void> finish();
+
+ private:
+  struct Pending {
+    StepReport report;
+    at::Tensor device_values;  // undefined once read
+    std::vector<double> host_values;
+  };
+  std::vector<LossTerm> loss_terms(const std::vector<double>& means) const;
+
+  const std::vector<std::string> names_;
+  SkipCounts skips_;
+  std::uint64_t last_step_ = 0;
+  std::optional<Progress> progress_;
+  std::optional<EventWriter> events_;
+  std::deque<Pending> pending_;
+};
+
+}  // namespace hvd::petrv2

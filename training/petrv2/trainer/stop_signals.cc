@@ -1,0 +1,28 @@
+#include "training/petrv2/trainer/stop_signals.h"
+
+#include <signal.h>
+
+#include <atomic>
+
+namespace hvd::petrv2 {
+namespace {
+
+std::atomic<bool> g_wants_stop{false};
+std::atomic<bool> g_wants_save{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void take_signal(int number) { (number == SIGTERM ? g_wants_stop : g_wants_save) = true; }
+
+}  // namespace
+
+void install_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = take_signal;
+  action.sa_flags = SA_RESTART;
+  for (const int number : {SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
+}
+
+bool is_stop_wanted() { return g_wants_stop; }
+bool take_save_wish() { return g_wants_save.exchange(false); }
+
+}  // namespace hvd::petrv2

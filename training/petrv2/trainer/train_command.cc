@@ -1,0 +1,367 @@
+#include "training/petrv2/trainer/train_command.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/log.h"
+#include "base/plural.h"
+#include "runtime/communicator_environment.h"
+#include "runtime/worker_exit.h"
+#include "training/petrv2/trainer/device.h"
+#include "training/petrv2/trainer/stop_signals.h"
+#include "training/petrv2/trainer/trainer.h"
+
+namespace hvd::petrv2 {
+namespace {
+
+constexpr auto kConnectLimit = std::chrono::seconds(120);
+
+tl::unexpected<Error> with_code(const Error& error, WorkerExit code) {
+  return worker_error(code, "{}", error.message);
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+int local_rank() {
+  const char* text = std::getenv("LOCAL_RANK");
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+at::ScalarType weight_type(TrainPrecision precision) {
+  return precision == TrainPrecision::kFp64 ? at::kDouble : at::kFloat;
+}
+
+SampleOptions sample_options(const Config& config, const TrainOptions& options) {
+  SampleOptions sample;
+  sample.height = config.model.image.height;
+  sample.width = config.model.image.width;
+  sample.augmentation = {config.train.resize_range, config.train.flip_probability,
+                         config.train.rotation_range, config.train.scale_range};
+  sample.seed = options.seed;
+  sample.has_augmentation = options.has_augmentation;
+  sample.replace_images_by_noise = options.replace_images_by_noise;
+  return sample;
+}
+
+// What must be the same on all ranks.
+std::string describe(const TrainOptions& o, const Config& config, const RecordSet& records,
+                     const Petrv2& model) {
+  std::size_t num_values = 0;
+  for (const Parameter& parameter : model.parameters()) {
+    num_values += static_cast<std::size_t>(parameter.tensor.numel());
+  }
+  return fmt::format(
+      "{} ({} parameters), {} samples of {}, batch {} x {}, seed {}, precision {}, epochs {}, "
+      "steps "
+      "{}, lr {}, remainder {}, save every {}, out {}, switches {}{}{}{}",
+      config.name, num_values, records.samples().size(), o.split, o.batch, o.accumulate, o.seed,
+      static_cast<int>(o.precision), o.epochs, o.steps, o.lr, static_cast<int>(o.remainder),
+      o.save_every, !o.out.empty(), int{o.has_augmentation}, int{o.has_dropout},
+      int{o.has_denoising}, int{o.replace_images_by_noise});
+}
+
+// Where the training goes on: rank 0 reads the checkpoint, all get what it holds.
+class Resume {
+ public:
+  Resume(const TrainOptions& options, TrainState& state) : options_(options), state_(state) {}
+
+  // Of rank 0 alone.
+  Result<void> read() {
+    if (options_.resume == "none" || (options_.resume == "auto" && options_.out.empty())) return {};
+    if (options_.resume != "auto") {
+      auto file = SafetensorsFile::open(options_.resume);
+      if (!file) return with_code(file.error(), WorkerExit::kData);
+      return take(*file);
+    }
+    auto newest = newest_checkpoint(options_.out);
+    if (!newest) return with_code(newest.error(), WorkerExit::kData);
+    for (const std::string& note : newest->notes) log(LogLevel::kWarning, "{}", note);
+    return newest->checkpoint ? take(newest->checkpoint->file) : Result<void>();
+  }
+
+  // As text and back: what rank 0 tells the others.
+  [[nodiscard]] std::string text() const {
+    return nlohmann::json(to_metadata(position_, options_.config)).dump();
+  }
+  Result<void> take_text(const std::string& text) {
+    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    auto position = from_metadata(json.get<TensorMetadata>());
+    if (!position) return tl::unexpected(position.error());
+    position_ = *position;
+    return {};
+  }
+
+  TrainPosition& position() { return position_; }
+  [[nodiscard]] const TrainPosition& position() const { return position_; }
+  [[nodiscard]] const std::string& source() const { return source_; }
+
+ private:
+  Result<void> take(const SafetensorsFile& file) {
+    auto position = from_metadata(file.metadata());
+    if (!position) {
+      return with_code(position.error().within(file.path()), WorkerExit::kData);
+    }
+    if (position->seed != options_.seed) {
+      return worker_error(WorkerExit::kData, "{}: it was made with --seed {}; give the same seed",
+                          file.path(), position->seed);
+    }
+    if (auto done = state_.load(file); !done) return done;
+    position_ = *position;
+    source_ = file.path();
+    return {};
+  }
+
+  const TrainOptions& options_;
+  TrainState& state_;
+  TrainPosition position_;
+  std::string source_;
+};
+
+struct RankZeroOutputs {
+  std::optional<CheckpointStore> store;
+  std::optional<Progress> progress;
+  std::optional<EventWriter> events;
+  File sample_log;
+};
+
+Result<RankZeroOutputs> open_outputs(const TrainOptions& options) {
+  RankZeroOutputs outputs;
+  if (!options.out.empty()) {
+    auto store = CheckpointStore::open(options.out, options.keep);
+    if (!store) return with_code(store.error(), WorkerExit::kData);
+    outputs.store = std::move(*store);
+    auto events = EventWriter::create(options.out, static_cast<double>(time(nullptr)), host_name());
+    if (!events) return with_code(events.error(), WorkerExit::kData);
+    outputs.events = std::move(*events);
+  }
+  auto progress = Progress::open({options.log_every, options.json});
+  if (!progress) return with_code(progress.error(), WorkerExit::kData);
+  outputs.progress = std::move(*progress);
+  if (!options.sample_log.empty()) {
+    outputs.sample_log.reset(std::fopen(options.sample_log.c_str(), "ae"));
+    if (!outputs.sample_log) {
+      return worker_error(WorkerExit::kData, "{}: cannot be opened: {}", options.sample_log,
+                          std::strerror(errno));
+    }
+  }
+  return outputs;
+}
+
+std::uint64_t steps_left(const Sampler& sampler, SamplerPosition position, std::uint64_t epochs) {
+  position = sampler.next_step(position);
+  if (position.epoch >= epochs) return 0;
+  const std::uint64_t num_left = sampler.options().num_samples > position.samples_seen
+                                     ? sampler.options().num_samples - position.samples_seen
+                                     : 0;
+  const std::uint64_t step = sampler.step_size();
+  const bool is_padded = sampler.options().remainder == Remainder::kPad;
+  const std::uint64_t in_epoch = is_padded ? (num_left + step - 1) / step : num_left / step;
+  return in_epoch + (epochs - 1 - position.epoch) * sampler.steps_per_epoch();
+}
+
+class TrainCommand {
+ public:
+  TrainCommand(TrainOptions options, Config config, std::unique_ptr<Communicator> communicator)
+      : options_(std::move(options)),
+        config_(std::move(config)),
+        communicator_(std::move(communicator)),
+        agreement_(*communicator_, timeout()) {}
+
+  Result<int> run() {
+    auto device = choose_device(options_.device, local_rank());
+    Result<RecordSet> records = RecordSet::open(options_.data, options_.split);
+    Result<void> ready;
+    if (!device) ready = tl::unexpected(device.error());
+    if (!records) ready = with_code(records.error(), WorkerExit::kData);
+    auto agreed = agreement_.agree({false, false, !ready}, {});
+    if (!ready) return tl::unexpected(ready.error());
+    if (!agreed) return tl::unexpected(agreed.error());
+    if (agreed->wishes.has_failed) {
+      return worker_error(WorkerExit::kData, "another rank could not open its data or its device");
+    }
+    return train(*device, *records);
+  }
+
+ private:
+  [[nodiscard]] std::chrono::milliseconds timeout() const {
+    return std::chrono::seconds(options_.peer_timeout_s);
+  }
+  [[nodiscard]] bool is_first() const { return communicator_->rank() == 0; }
+
+  Result<int> train(const at::Device& device, const RecordSet& records) {
+    Petrv2 model(config_.model, device, weight_type(options_.precision), options_.seed);
+    if (device.is_cuda()) model.use_channels_last();
+    StepRunner runner(model, *communicator_, config_.train, options_);
+    TrainState state(model, runner.optimiser(), runner.loss_scale());
+    if (auto same = agreement_.check_same_job(describe(options_, config_, records, model)); !same) {
+      return tl::unexpected(same.error());
+    }
+    Resume resume(options_, state);
+    auto outputs = open_and_resume(resume, state);
+    if (!outputs) return tl::unexpected(outputs.error());
+    auto loader = start_loader(records, resume.position().sampler);
+    if (!loader) return tl::unexpected(loader.error());
+    return train_on(model, records, runner, state, **loader, resume, *outputs);
+  }
+
+  Result<RankZeroOutputs> open_and_resume(Resume& resume, TrainState& state) {
+    RankZeroOutputs outputs;
+    Result<void> outcome;
+    resume.position().seed = options_.seed;
+    if (is_first()) {
+      auto opened = open_outputs(options_);
+      if (!opened) outcome = tl::unexpected(opened.error());
+      if (opened) outputs = std::move(*opened);
+      if (outcome) outcome = resume.read();
+    }
+    if (auto done = agreement_.share_outcome(outcome); !done) return tl::unexpected(done.error());
+    std::string text = resume.text();
+    if (auto done = agreement_.share_text(text); !done) return tl::unexpected(done.error());
+    if (auto done = resume.take_text(text); !done) return tl::unexpected(done.error());
+    if (auto done = state.broadcast(*communicator_, {timeout(), nullptr}); !done) {
+      return tl::unexpected(done.error());
+    }
+    return outputs;
+  }
+
+  Result<std::unique_ptr<Loader>> start_loader(const RecordSet& records, SamplerPosition start) {
+    LoaderOptions options;
+    options.sample = sample_options(config_, options_);
+    options.sampler.num_ranks = static_cast<std::uint32_t>(communicator_->size());
+    options.sampler.batch_size = options_.batch;
+    options.sampler.num_micro_batches = options_.accumulate;
+    options.sampler.remainder = options_.remainder;
+    options.sampler.seed = options_.seed;
+    options.rank = static_cast<std::uint32_t>(communicator_->rank());
+    options.start = start;
+    options.num_epochs = options_.epochs;
+    options.num_threads = options_.threads;
+    options.num_ahead = std::max<std::uint32_t>(4, 2 * options_.accumulate);
+    auto loader = Loader::start(records, options);
+    if (!loader) return with_code(loader.error(), WorkerExit::kData);
+    return loader;
+  }
+
+  Result<int> train_on(const Petrv2& model, const RecordSet& records, StepRunner& runner,
+                       TrainState& state, Loader& loader, Resume& resume,
+                       RankZeroOutputs& outputs) {
+    const TrainPosition& start = resume.position();
+    const std::uint64_t total_batch = loader.sampler().step_size();
+    const ScaledRate scaled = scale_rate(config_.train, total_batch);
+    const double base = options_.lr > 0 ? options_.lr : scaled.base;
+    if (is_first()) print_start(loader, base, scaled, resume);
+    const Schedule schedule{static_cast<int>(options_.epochs), config_.train.warmup_iterations,
+                            config_.train.warmup_ratio, config_.train.min_lr_ratio, total_batch};
+    std::uint64_t num_steps = steps_left(loader.sampler(), start.sampler, options_.epochs);
+    if (options_.steps > 0) num_steps = std::min(num_steps, options_.steps);
+    StepLog step_log(step_value_names(config_.model, options_.has_denoising),
+                     {start.num_skipped, start.num_skipped_in_a_row}, std::move(outputs.progress),
+                     std::move(outputs.events));
+    Trainer trainer(
+        {options_, config_, records, model, *communicator_, agreement_, runner, state, loader,
+         step_log, outputs.store ? &*outputs.store : nullptr, outputs.sample_log.get()},
+        schedule, base, start, num_steps);
+    auto code = trainer.run();
+    if (auto told = step_log.finish(); !told) log(LogLevel::kWarning, "{}", told.error().message);
+    if (!code) return code;
+    print_end(trainer.position(), state, *code);
+    if (auto done = communicator_->finalize({timeout(), nullptr}); !done) {
+      return collective_error(*communicator_, done.error());
+    }
+    return code;
+  }
+
+  void print_start(const Loader& loader, double base, const ScaledRate& scaled,
+                   const Resume& resume) const {
+    const std::string rule = options_.lr > 0 ? std::string("--lr") : scaled.rule;
+    say(fmt::format(
+        "{}: {} x {} (--accumulate) x {} (--batch) = {} a step; learning rate {:g} ({})",
+        config_.name, counted(static_cast<std::size_t>(communicator_->size()), "rank"),
+        options_.accumulate, options_.batch, counted(loader.sampler().step_size(), "sample"), base,
+        rule));
+    say(loader.note());
+    if (scaled.warning && options_.lr <= 0) log(LogLevel::kWarning, "{}", *scaled.warning);
+    if (!resume.source().empty()) {
+      const TrainPosition& at = resume.position();
+      say(fmt::format("resumed from {}: step {}, {} samples of epoch {} seen", resume.source(),
+                      at.step, at.sampler.samples_seen, at.sampler.epoch));
+    }
+  }
+
+  void print_end(const TrainPosition& position, const TrainState& state, int code) const {
+    say(fmt::format("rank {}: {} after step {}, {} skipped; weights {:08x}", communicator_->rank(),
+                    code == 0 ? "done" : "stopped", position.step,
+                    counted(position.num_skipped, "step"), state.weights_checksum()));
+  }
+
+  // With JSON on standard output the lines for people go to standard error.
+  void say(const std::string& line) const {
+    std::FILE* to = options_.json == "-" ? stderr : stdout;
+    std::fputs((line + "\n").c_str(), to);
+    std::fflush(to);
+  }
+
+  const TrainOptions options_;
+  const Config config_;
+  const std::unique_ptr<Communicator> communicator_;
+  RankAgreement agreement_;
+};
+
+int fail(const Error& error) {
+  log(LogLevel::kError, "{}", error.message);
+  return static_cast<int>(error.code);
+}
+
+int run_connected(TrainOptions options, Config config, std::unique_ptr<Communicator> communicator) {
+  const int rank = communicator->rank();
+  Communicator& peers = *communicator;
+  TrainCommand command(std::move(options), std::move(config), std::move(communicator));
+  try {
+    const auto code = command.run();
+    if (code) return *code;
+    return fail(code.error().within(fmt::format("rank {}", rank)));
+  } catch (const std::exception& error) {
+    peers.abort(error.what());
+    log(LogLevel::kError, "rank {}: {}", rank, error.what());
+    return static_cast<int>(WorkerExit::kInternal);
+  }
+}
+
+}  // namespace
+
+int run_train(const std::vector<std::string>& words) {
+  install_stop_signals();
+  auto options = parse_train_options(words);
+  if (!options) return fail(options.error());
+  if (options->wants_help) {
+    std::fputs(train_help().c_str(), stdout);
+    return 0;
+  }
+  auto config = load_config(options->config);
+  if (!config) return fail({config.error().message, ExitCode::kUsage});
+  if (options->batch == 0) {
+    options->batch = static_cast<std::uint32_t>(config->train.batch_per_rank);
+  }
+  if (options->epochs == 0) options->epochs = static_cast<std::uint64_t>(config->train.epochs);
+  auto communicator = communicator_from_environment(kConnectLimit);
+  if (!communicator) {
+    return fail(with_code(communicator.error(), WorkerExit::kPeerLost).value());
+  }
+  return run_connected(std::move(*options), std::move(*config), std::move(*communicator));
+}
+
+}  // namespace hvd::petrv2

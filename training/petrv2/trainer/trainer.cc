@@ -1,0 +1,180 @@
+#include "training/petrv2/trainer/trainer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/log.h"
+#include "runtime/worker_exit.h"
+#include "training/petrv2/trainer/device.h"
+#include "training/petrv2/trainer/stop_signals.h"
+
+namespace hvd::petrv2 {
+namespace {
+
+double seconds(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainerParts& parts, Schedule schedule, double base_rate,
+                 TrainPosition position, std::uint64_t num_steps_to_do)
+    : parts_(parts),
+      schedule_(schedule),
+      base_rate_(base_rate),
+      num_steps_to_do_(num_steps_to_do),
+      position_(position),
+      saved_step_(position.step) {}
+
+Result<std::vector<std::vector<Sample>>> Trainer::read_micro_batches() {
+  std::vector<std::vector<Sample>> micro_batches;
+  for (std::uint32_t i = 0; i < parts_.options.accumulate; ++i) {
+    auto samples = parts_.loader.next();
+    if (!samples) return worker_error(WorkerExit::kData, "{}", samples.error().message);
+    micro_batches.push_back(std::move(*samples));
+  }
+  return micro_batches;
+}
+
+Normalisers Trainer::normalisers(const StepPlan& plan) const {
+  const std::size_t batch = parts_.loader.sampler().options().batch_size;
+  const double num_micro_batches = static_cast<double>(plan.samples.size() / batch);
+  Normalisers sum{0, 0};
+  for (std::size_t begin = 0; begin < plan.samples.size(); begin += batch) {
+    std::vector<std::int64_t> num_boxes;
+    for (std::size_t i = begin; i < begin + batch; ++i) {
+      num_boxes.push_back(parts_.records.samples()[plan.samples[i]].num_boxes);
+    }
+    const Normalisers own = count_positives(parts_.model.config(), num_boxes);
+    sum.boxes += own.boxes;
+    sum.dn_boxes += own.dn_boxes;
+  }
+  return {sum.boxes / num_micro_batches, sum.dn_boxes / num_micro_batches};
+}
+
+// The exchange before a step; with it goes what an earlier step came to.
+Result<StepWishes> Trainer::exchange(const StepWishes& wishes) {
+  auto agreed = parts_.agreement.agree(wishes, parts_.log.values());
+  if (!agreed) return tl::unexpected(agreed.error());
+  if (auto done = parts_.log.take_means(agreed->means); !done) {
+    return worker_error(WorkerExit::kData, "{}", done.error().message);
+  }
+  position_.num_skipped = parts_.log.skips().total;
+  position_.num_skipped_in_a_row = parts_.log.skips().in_a_row;
+  if (auto done = check_skips(); !done) return tl::unexpected(done.error());
+  return agreed->wishes;
+}
+
+Result<void> Trainer::check_skips() const {
+  const SkipCounts& skips = parts_.log.skips();
+  if (skips.in_a_row < parts_.options.max_skipped) return {};
+  return worker_error(WorkerExit::kNotFinite,
+                      "step {}: the gradient was not finite in {} steps in a row (--max-skipped); "
+                      "lower the learning rate, or use bf16 instead of fp16",
+                      parts_.log.last_step(), skips.in_a_row);
+}
+
+StepReport Trainer::report_of(const StepPlan& plan, double lr) {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  const double duration = seconds(now - last_step_end_);
+  const auto wait = parts_.loader.data_wait();
+  StepReport report;
+  report.step = position_.step;
+  report.epoch = plan.position.epoch;
+  report.samples_seen = position_.samples_seen;
+  report.lr = lr;
+  report.samples_per_s = static_cast<double>(plan.samples.size()) / duration;
+  report.data_wait_s = seconds(wait - last_data_wait_);
+  report.memory_bytes = peak_memory(parts_.model.parameters().front().tensor.device());
+  report.eta_s = num_steps_to_do_ == 0
+                     ? std::numeric_limits<double>::quiet_NaN()
+                     : duration * static_cast<double>(num_steps_to_do_ - num_steps_done_);
+  last_step_end_ = now;
+  last_data_wait_ = wait;
+  return report;
+}
+
+Result<void> Trainer::run_step(const StepPlan& plan,
+                               std::vector<std::vector<Sample>> micro_batches) {
+  StepInputs inputs;
+  inputs.micro_batches = std::move(micro_batches);
+  inputs.normalisers = normalisers(plan);
+  inputs.epoch = plan.position.epoch;
+  inputs.lr = schedule_.rate(base_rate_, inputs.epoch, position_.samples_seen);
+  const auto size = static_cast<std::uint64_t>(parts_.communicator.size());
+  const auto rank = static_cast<std::uint64_t>(parts_.communicator.rank());
+  inputs.first_position = plan.position.samples_seen + plan.samples.size() / size * rank;
+  auto values = parts_.runner.run(inputs, [this] { parts_.log.read(); });
+  if (!values) return tl::unexpected(values.error());
+  ++position_.step;
+  ++num_steps_done_;
+  position_.samples_seen += plan.samples.size();
+  position_.sampler = plan.after;
+  parts_.log.add(report_of(plan, inputs.lr), std::move(*values));
+  log_samples(plan);
+  return {};
+}
+
+void Trainer::log_samples(const StepPlan& plan) {
+  if (parts_.sample_log == nullptr) return;
+  std::string line = fmt::format("{}", position_.step);
+  for (const std::uint64_t index : plan.samples) {
+    line += ' ';
+    line += parts_.records.samples()[index].token;
+  }
+  line += '\n';
+  std::fwrite(line.data(), 1, line.size(), parts_.sample_log);
+  std::fflush(parts_.sample_log);
+}
+
+// Every rank calls it at the same step. All steps are told of first, so that the counts are right.
+Result<void> Trainer::save() {
+  while (!parts_.log.is_empty()) {
+    parts_.log.read();
+    if (auto done = exchange({}); !done) return tl::unexpected(done.error());
+  }
+  if (parts_.options.out.empty() || saved_step_ == position_.step) return {};
+  Result<void> outcome;
+  if (parts_.store != nullptr) {
+    auto saved = parts_.state.save(*parts_.store, position_, parts_.config.name);
+    if (!saved) outcome = tl::unexpected(saved.error());
+    if (saved) {
+      for (const std::string& note : saved->notes) log(LogLevel::kWarning, "{}", note);
+    }
+  }
+  saved_step_ = position_.step;
+  return parts_.agreement.share_outcome(outcome);
+}
+
+Result<int> Trainer::run() {
+  last_step_end_ = std::chrono::steady_clock::now();
+  while (num_steps_to_do_ == 0 || num_steps_done_ < num_steps_to_do_) {
+    const auto plan = parts_.loader.step();
+    if (!plan) break;
+    StepWishes wishes{is_stop_wanted(), take_save_wish(), false};
+    auto micro_batches = read_micro_batches();
+    wishes.has_failed = !micro_batches;
+    const auto agreed = exchange(wishes);
+    if (!micro_batches) return tl::unexpected(micro_batches.error());
+    if (!agreed) return tl::unexpected(agreed.error());
+    if (agreed->has_failed) {
+      return worker_error(WorkerExit::kData, "another rank could not read its samples");
+    }
+    if (agreed->wants_stop || agreed->wants_save) {
+      if (auto done = save(); !done) return tl::unexpected(done.error());
+    }
+    if (agreed->wants_stop) return static_cast<int>(WorkerExit::kTerminated);
+    if (auto done = run_step(*plan, std::move(*micro_batches)); !done) {
+      return tl::unexpected(done.error());
+    }
+    const bool is_epoch_end = position_.sampler.epoch != plan->position.epoch;
+    const std::uint64_t every = parts_.options.save_every;
+    if (is_epoch_end || (every > 0 && position_.step % every == 0)) {
+      if (auto done = save(); !done) return tl::unexpected(done.error());
+    }
+  }
+  if (auto done = save(); !done) return tl::unexpected(done.error());
+  return 0;
+}
+
+}  // namespace hvd::petrv2

@@ -1,0 +1,72 @@
+// The training loop of one rank: step after step, with the other ranks, until the epochs or steps
+// are through, somebody wants to stop, or something failed. All ranks leave it at the same step.
+//
+// Lifecycle: made with all parts in place, run() once. Thread: one.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "training/petrv2/data/loader.h"
+#include "training/petrv2/optim/schedule.h"
+#include "training/petrv2/trainer/rank_agreement.h"
+#include "training/petrv2/trainer/step_log.h"
+#include "training/petrv2/trainer/step_runner.h"
+#include "training/petrv2/trainer/train_options.h"
+#include "training/petrv2/trainer/train_state.h"
+
+namespace hvd::petrv2 {
+
+// Not owned, outlive the trainer.
+struct TrainerParts {
+  const TrainOptions& options;
+  const Config& config;
+  const RecordSet& records;
+  const Petrv2& model;
+  Communicator& communicator;
+  RankAgreement& agreement;
+  StepRunner& runner;
+  TrainState& state;
+  Loader& loader;
+  StepLog& log;
+  CheckpointStore* store;  // rank 0 with --out, else null
+  std::FILE* sample_log;   // rank 0 with --sample-log, else null
+};
+
+class Trainer {
+ public:
+  Trainer(const TrainerParts& parts, Schedule schedule, double base_rate, TrainPosition position,
+          std::uint64_t num_steps_to_do);
+
+  // 0 when everything is done, 143 after SIGTERM; errors carry a WorkerExit.
+  [[nodiscard]] Result<int> run();
+  [[nodiscard]] const TrainPosition& position() const { return position_; }
+
+ private:
+  [[nodiscard]] Result<std::vector<std::vector<Sample>>> read_micro_batches();
+  [[nodiscard]] Normalisers normalisers(const StepPlan& plan) const;
+  [[nodiscard]] Result<void> run_step(const StepPlan& plan,
+                                      std::vector<std::vector<Sample>> micro_batches);
+  [[nodiscard]] Result<StepWishes> exchange(const StepWishes& wishes);
+  [[nodiscard]] Result<void> check_skips() const;
+  [[nodiscard]] Result<void> save();
+  void log_samples(const StepPlan& plan);
+  [[nodiscard]] StepReport report_of(const StepPlan& plan, double lr);
+
+  const TrainerParts parts_;
+  const Schedule schedule_;
+  const double base_rate_;
+  const std::uint64_t num_steps_to_do_;  // of this run; the loader may end before
+  TrainPosition position_;
+  std::uint64_t num_steps_done_ = 0;
+  std::uint64_t saved_step_;  // the newest checkpoint's
+  SteadyTime last_step_end_;
+  std::chrono::nanoseconds last_data_wait_{0};
+};
+
+}  // namespace hvd::petrv2
