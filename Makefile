@@ -53,15 +53,16 @@ configure: venv
 build: configure
 	@cmake --build build -j $(JOBS)
 
-# Launcher and agent alone: what the demo needs of the build.
+# The programs alone: what the demo needs of the build.
 programs: configure
-	@cmake --build build -j $(JOBS) --target hvdrun hvd-agent
+	@cmake --build build -j $(JOBS) --target hvdrun hvd-agent $(if $(filter OFF,$(TRAINING)),,petrv2)
 
 long: build
 	$(CTEST) --test-dir build -L '^long$$'
 
-bench: deps programs
+bench: deps build
 	/usr/bin/python3 tests/bench/launch.py
+	.venv/bin/python tests/bench/allreduce.py
 
 asan: asan-build
 	$(SANITIZER_ENV) $(CTEST) --test-dir build-asan -L '^unit$$' -j $(JOBS)

@@ -19,8 +19,6 @@ target_link_libraries(hvdrun_communicator_environment
 set_target_properties(hvdrun_communicator hvdrun_communicator_environment
                       PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
-include(${PROJECT_SOURCE_DIR}/tests/bench/parts.cmake)
-include(${PROJECT_SOURCE_DIR}/tests/multiproc/parts.cmake)
 
 hvdrun_test(reduction_test SRCS reduction_test.cc LIBS hvdrun::communicator)
 hvdrun_test(tcp_blame_test SRCS tcp_blame_test.cc LIBS hvdrun::communicator)

@@ -20,6 +20,7 @@ using test::with_team;
 const Call kCall{std::chrono::seconds(20), nullptr};
 constexpr int kTeamSizes[] = {1, 2, 3, 4, 5, 8};
 constexpr std::size_t kCounts[] = {0, 1, 3, 1000, 33001};
+constexpr std::size_t kMany = 9001;  // a ring in most types
 
 template <typename T>
 struct Traits;
@@ -112,9 +113,10 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin,
 
 TYPED_TEST(TcpCommunicatorTest, AllReduceIsTheReferenceBitByBitOnEveryRank) {
   for (const int size : kTeamSizes) {
-    Team team = connect_team(size);
+    Team team = connect_team(size, size % 2 == 0);
     for (const ReduceOp op : kOps) {
-      for (const std::size_t count : kCounts) {
+      for (const std::size_t few_or_many : kCounts) {
+        const std::size_t count = op == ReduceOp::kSum ? few_or_many : std::min(few_or_many, kMany);
         std::vector<TypeParam> expected(count);
         for (std::size_t i = 0; i < count; ++i) expected[i] = reference<TypeParam>(op, size, i);
         with_team(team, [&](Communicator& communicator) {
@@ -133,9 +135,9 @@ TYPED_TEST(TcpCommunicatorTest, AllReduceIsTheReferenceBitByBitOnEveryRank) {
 
 TYPED_TEST(TcpCommunicatorTest, ReduceScatterGivesEachRankItsPart) {
   for (const int size : kTeamSizes) {
-    Team team = connect_team(size);
+    Team team = connect_team(size, size % 2 == 0);
     for (const ReduceOp op : kOps) {
-      for (const std::size_t count : {0, 1, 3, 8191}) {
+      for (const std::size_t count : {0, 1, 3, 1031}) {
         with_team(team, [&](Communicator& communicator) {
           const auto rank = static_cast<std::size_t>(communicator.rank());
           const auto data =
@@ -155,8 +157,8 @@ TYPED_TEST(TcpCommunicatorTest, ReduceScatterGivesEachRankItsPart) {
 
 TYPED_TEST(TcpCommunicatorTest, AllGatherAndBroadcastCarryEveryRanksElements) {
   for (const int size : kTeamSizes) {
-    Team team = connect_team(size);
-    for (const std::size_t count : kCounts) {
+    Team team = connect_team(size, size % 2 == 0);
+    for (const std::size_t count : {0, 1, 3, 1000, 5003}) {
       std::vector<TypeParam> all;
       for (int rank = 0; rank < size; ++rank) {
         const auto part = this->inputs(rank, count);
@@ -223,7 +225,7 @@ TEST(TcpCommunicator, MillionsOfHalfNumbersGoInSeveralPieces) {
 
 TEST(TcpCommunicator, ABarrierIsPassedByAllAfterTheLastHasCome) {
   for (const int size : {2, 3, 5}) {
-    Team team = connect_team(size);
+    Team team = connect_team(size, size % 2 == 0);
     std::atomic<int> num_here = 0;
     with_team(team, [&](Communicator& communicator) {
       for (int round = 1; round <= 20; ++round) {

@@ -2,12 +2,13 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include "base/clock.h"
@@ -30,25 +31,35 @@ constexpr milliseconds kRedialPause{50};
 
 std::string address_key(int rank) { return fmt::format("tcp_communicator/{}", rank); }
 
-// "127.0.0.1 40000 node2": address, port, name of the host.
-std::string address_value(const TcpAddress& address, const std::string& host) {
-  return fmt::format("{} {} {}", address.host, address.port, host);
-}
-
+// Where a rank can be reached.
 struct Destination {
   TcpAddress address;
-  std::string host;
+  std::string local_name;  // of its unix socket; "-" without
+  std::string host;        // its name, for people
 };
 
-std::optional<Destination> parse_address(const std::string& value) {
-  const std::size_t first = value.find(' ');
-  const std::size_t second = value.find(' ', first == std::string::npos ? first : first + 1);
-  if (second == std::string::npos) return std::nullopt;
-  Destination found{{value.substr(0, first), 0}, value.substr(second + 1)};
-  const auto [end, error] =
-      std::from_chars(value.data() + first + 1, value.data() + second, found.address.port);
-  if (error != std::errc() || end != value.data() + second) return std::nullopt;
+// "127.0.0.1 40000 hvd-f00d node2".
+std::string text_of(const Destination& destination) {
+  return fmt::format("{} {} {} {}", destination.address.host, destination.address.port,
+                     destination.local_name, destination.host);
+}
+
+std::optional<Destination> parse_destination(const std::string& text) {
+  Destination found;
+  std::istringstream words(text);
+  words >> found.address.host >> found.address.port >> found.local_name >> std::ws;
+  std::getline(words, found.host);
+  if (words.fail()) return std::nullopt;
   return found;
+}
+
+// Nobody else has it.
+std::string unique_name() {
+  unsigned char random[16];
+  if (getrandom(random, sizeof random, 0) != sizeof random) abort();
+  std::string name = "hvd-";
+  for (const unsigned char byte : random) name += fmt::format("{:02x}", byte);
+  return name;
 }
 
 // One connection on its way.
@@ -101,9 +112,14 @@ class Meeting {
     auto listening = listen_on(settings_.listen_address);
     if (!listening) return tl::unexpected(listening.error());
     listener_ = std::move(listening->socket);
-    return rendezvous_.put(
-        address_key(settings_.rank),
-        address_value({settings_.listen_address, listening->port}, settings_.host), time_left());
+    Destination here{{settings_.listen_address, listening->port}, "-", settings_.host};
+    if (settings_.has_local_sockets) {
+      here.local_name = unique_name();
+      auto local = listen_on_local(here.local_name);
+      if (!local) return tl::unexpected(local.error());
+      local_listener_ = std::move(*local);
+    }
+    return rendezvous_.put(address_key(settings_.rank), text_of(here), time_left());
   }
 
   Result<void> look_up(int peer) {
@@ -112,7 +128,7 @@ class Meeting {
       return tl::unexpected(
           value.error().within(fmt::format("rank {} did not leave its address", peer)));
     }
-    auto found = parse_address(*value);
+    auto found = parse_destination(*value);
     if (!found) return make_error("rank {} left an address that cannot be read", peer);
     peers_[static_cast<std::size_t>(peer)].host = found->host;
     destinations_[static_cast<std::size_t>(peer)] = std::move(*found);
@@ -122,7 +138,12 @@ class Meeting {
   }
 
   Result<void> dial(int peer, TcpChannel channel) {
-    auto socket = start_dial(destinations_[static_cast<std::size_t>(peer)].address);
+    const Destination& destination = destinations_[static_cast<std::size_t>(peer)];
+    Result<UniqueFd> socket;
+    if (channel == TcpChannel::kData && settings_.has_local_sockets) {
+      socket = dial_local(destination.local_name);
+    }
+    if (!socket->is_valid()) socket = start_dial(destination.address);
     if (!socket) return tl::unexpected(socket.error().within(describe(peer)));
     attempts_.push_back({TcpHandshake::dial(std::move(*socket), &identity_,
                                             static_cast<std::uint32_t>(peer), channel),
@@ -132,7 +153,8 @@ class Meeting {
 
   // Waits for whatever comes next and deals with all of it.
   Result<void> step() {
-    std::vector<pollfd> polled = {{listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> polled = {{listener_.get(), POLLIN, 0},
+                                  {local_listener_.get(), POLLIN, 0}};  // -1 is passed over
     for (const Attempt& attempt : attempts_) {
       polled.push_back({attempt.handshake.socket(), attempt.handshake.events(), 0});
     }
@@ -145,7 +167,8 @@ class Meeting {
     if (now >= deadline_) return missing();
     auto done = advance_all(now);
     if (done) done = redial(now);
-    if (done && polled[0].revents != 0) accept_all(now);
+    if (done && polled[0].revents != 0) accept_all(listener_.get(), now);
+    if (done && polled[1].revents != 0) accept_all(local_listener_.get(), now);
     return done;
   }
 
@@ -217,9 +240,9 @@ class Meeting {
     return {};
   }
 
-  void accept_all(SteadyTime now) {
+  void accept_all(int listener, SteadyTime now) {
     for (;;) {
-      UniqueFd socket = accept_one(listener_.get());
+      UniqueFd socket = accept_one(listener);
       if (!socket.is_valid()) return;
       attempts_.push_back({TcpHandshake::accept(std::move(socket), &identity_),
                            std::min(deadline_, now + kStrangerTime)});
@@ -292,6 +315,7 @@ class Meeting {
   const SteadyTime deadline_;
   TcpIdentity identity_;
   UniqueFd listener_;
+  UniqueFd local_listener_;
   std::vector<TcpPeer> peers_;
   std::vector<Destination> destinations_;
   std::vector<Attempt> attempts_;

@@ -6,7 +6,10 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string_view>
 
@@ -56,6 +59,24 @@ std::uint16_t port_of(const sockaddr_storage& address) {
                    : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
+struct LocalAddress {
+  sockaddr_un address{};
+  socklen_t size = 0;
+};
+
+LocalAddress local_address(const std::string& name) {
+  LocalAddress made;
+  made.address.sun_family = AF_UNIX;
+  const std::size_t length = std::min(name.size(), sizeof made.address.sun_path - 1);
+  memcpy(made.address.sun_path + 1, name.data(), length);
+  made.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  return made;
+}
+
+UniqueFd local_socket() {
+  return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
 std::string_view host_bytes(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET6) {
     const auto& host = reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr;
@@ -92,6 +113,27 @@ Result<UniqueFd> start_dial(const TcpAddress& address) {
   return made;
 }
 
+Result<UniqueFd> listen_on_local(const std::string& name) {
+  UniqueFd made = local_socket();
+  const LocalAddress at = local_address(name);
+  if (!made.is_valid() ||
+      bind(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0 ||
+      listen(made.get(), kBacklog) != 0) {
+    return make_error("cannot listen on a unix socket: {}", strerror(errno));
+  }
+  return made;
+}
+
+UniqueFd dial_local(const std::string& name) {
+  UniqueFd made = local_socket();
+  const LocalAddress at = local_address(name);
+  if (made.is_valid() &&
+      connect(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0) {
+    made.reset();
+  }
+  return made;
+}
+
 int dial_error(int socket) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -105,7 +147,8 @@ UniqueFd accept_one(int listener) {
 void prepare_for_bulk(int socket) {
   const sockaddr_storage here = name_of(socket, getsockname);
   const sockaddr_storage there = name_of(socket, getpeername);
-  if (host_bytes(here) != host_bytes(there)) return;
+  const bool is_on_one_machine = here.ss_family == AF_UNIX || host_bytes(here) == host_bytes(there);
+  if (!is_on_one_machine) return;
   setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kLocalBufferBytes, sizeof kLocalBufferBytes);
   setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &kLocalBufferBytes, sizeof kLocalBufferBytes);
 }

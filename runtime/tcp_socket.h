@@ -29,6 +29,12 @@ struct TcpListener {
 // 0 or the errno of a dial that is over.
 [[nodiscard]] int dial_error(int socket);
 
+// Between processes of one machine and network namespace a unix socket costs less than TCP's
+// loopback. `name` is in the abstract namespace: no file.
+[[nodiscard]] Result<UniqueFd> listen_on_local(const std::string& name);
+// Connected, or invalid where nobody listens there: another machine.
+[[nodiscard]] UniqueFd dial_local(const std::string& name);
+
 // Invalid when nobody waits (errno EAGAIN) or accepting failed.
 [[nodiscard]] UniqueFd accept_one(int listener);
 

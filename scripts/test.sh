@@ -34,9 +34,11 @@ run_ctest() {  # FOLDER ARGUMENT...
 
 step packages scripts/deps.sh build test || summary
 step wheel make --no-print-directory venv || summary
+if [ "${TRAINING:-ON}" != OFF ]; then step test-wheels scripts/venv.sh test || summary; fi
 step build make --no-print-directory build || summary
 step unit run_ctest build -L '^unit$' -j "$(nproc)"
-step end-to-end run_ctest build -LE '^(unit|long)$'
+step end-to-end run_ctest build -LE '^(unit|long|training)$'
+if [ "${TRAINING:-ON}" != OFF ]; then step training run_ctest build -L '^training$'; fi
 step asan-build make --no-print-directory asan-build &&
   step asan-unit run_ctest build-asan -L '^unit$' -j "$(nproc)"
 summary

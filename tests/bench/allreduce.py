@@ -7,7 +7,8 @@ ROUNDS. Prints a table in Markdown and one JSON line; ends with 1 where ours is 
 
   allreduce.py [--ranks 4] [--rounds 20] [--sizes 1024,65536,1048576,67108864]
 
-ALLREDUCE_BENCH: our program (default build/tests/bench/allreduce_bench). Needs torch in .venv.
+ALLREDUCE_BENCH: our program (default build/tests/bench/allreduce_bench). TCP_ONLY=1: ours without the
+unix sockets that otherwise carry the data between ranks of one machine. Needs torch in .venv.
 """
 import argparse
 import json

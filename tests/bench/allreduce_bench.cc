@@ -1,5 +1,5 @@
 // One rank of the all-reduce benchmark (allreduce.py starts several, beside as many of Gloo).
-//   allreduce_bench RANK SIZE FOLDER
+//   allreduce_bench RANK SIZE FOLDER      TCP_ONLY in the environment: TCP between neighbours, too
 // The ranks meet in FOLDER. Then, for each line "COUNT REPEATS" on standard input (which every rank
 // must be given), REPEATS all-reduces of COUNT float32, each after a barrier; one line of times in
 // seconds on standard output, and an error if a result is not the sum.
@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   hvd::TcpSettings settings;
   settings.rank = std::atoi(argv[1]);
   settings.size = std::atoi(argv[2]);
+  settings.has_local_sockets = std::getenv("TCP_ONLY") == nullptr;
   settings.nonce = "of a benchmark: no secret";
   hvd::FolderRendezvous rendezvous(argv[3]);
   auto communicator = hvd::tcp_connect(rendezvous, settings, std::chrono::seconds(60));

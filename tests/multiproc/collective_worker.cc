@@ -1,10 +1,11 @@
 // One rank of a communicator that does all-reduces until it is told otherwise; collectives_test.py
 // kills and stops such processes.
 //   collective_worker COUNT TIMEOUT_MS [STEPS [MUTE_STEP]]   RANK, SIZE, FOLDER in the environment
-// Without FOLDER it comes to its communicator as a worker of hvdrun does. Prints "step K" after
-// each all-reduce of COUNT float32 whose limit is TIMEOUT_MS. At MUTE_STEP it stays alive and
-// connected, and calls nothing. Ends with 0 after STEPS, 3 with "failed after S s: TEXT" on
-// standard output, 2 if a sum is wrong or an argument is.
+// TCP_ONLY: no unix sockets between ranks of one machine. Without FOLDER it comes to its
+// communicator as a worker of hvdrun does. Prints "step K" after each all-reduce of COUNT float32
+// whose limit is TIMEOUT_MS. At MUTE_STEP it stays alive and connected, and calls nothing. Ends
+// with 0 after STEPS, 3 with "failed after S s: TEXT" on standard output, 2 if a sum is wrong or an
+// argument is.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ hvd::Result<std::unique_ptr<hvd::Communicator>> connect() {
   settings.rank = std::atoi(std::getenv("RANK"));
   settings.size = std::atoi(std::getenv("SIZE"));
   settings.host = fmt::format("node{}", settings.rank);
+  settings.has_local_sockets = std::getenv("TCP_ONLY") == nullptr;
   settings.nonce = "of a test: no secret";
   hvd::FolderRendezvous rendezvous(folder);
   return hvd::tcp_connect(rendezvous, settings, kConnectTimeout);

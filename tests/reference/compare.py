@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 import tolerances
-from dump import BASE_LR, PRECISIONS
+from dump import BASE_LR, PRECISIONS, layer_name
 from train_step import BACKBONE_FACTOR, CLIP, WARM_UP_RATIO
 
 FIELDS = ("shape", "n", "mean", "abs_mean", "l2", "first", "last")
@@ -170,8 +170,8 @@ def compare_step(name, a, b, factors, lr):
 
 
 def trainable(parameters):
-    """A frozen parameter may be left out or have the gradient null."""
-    return {name: v for name, v in parameters.items() if v.get("grad", True) is not None}
+    """A frozen parameter may be left out, or have no gradient."""
+    return {name: v for name, v in parameters.items() if v.get("grad") is not None}
 
 
 def compare_parameters(a, b, precision, table):
@@ -207,7 +207,7 @@ def compare_losses(a, b, precision, table):
     moved = set()
     for layer, (x, y) in enumerate(zip(a["assignments"], b["assignments"])):
         if [sorted(s) for s in x] != [sorted(s) for s in y]:
-            moved.add(str(layer))
+            moved.add(layer_name(layer, len(a["assignments"])))
     if moved and precision in ("fp64", "fp32"):
         table.add(f"assignments of layers {', '.join(sorted(moved))}", len(moved), 0, "   ")
     elif moved:

@@ -5,7 +5,7 @@ Layout of the file:
   config, size, queries, batch, device, precision
   stages       {name: summary}, a summary being {shape, n, mean, abs_mean, l2, first, last}
   parameters   {name: {grad: summary, after_step: summary}}, trainable ones; grad before clipping
-  losses       {class.L, box.L, dn_class.L, dn_box.L, total}
+  losses       {loss_cls.L, loss_box.L, dn_loss_cls.L, dn_loss_box.L, total}; L: d0, d1, .., last
   assignments  [layer][sample] = list of [query, ground truth], by query
   grad_norm    global L2 before clipping
   decoded      [sample] = {boxes: [[x y z w l h theta vx vy]], scores, labels}, at most 300
@@ -26,6 +26,13 @@ import train_step
 ITERATIONS_PER_EPOCH = 3517  # of no effect at iteration 0
 BASE_LR = 2e-4
 PRECISIONS = ("fp64", "fp32", "tf32", "bf16", "fp16")
+
+
+LOSS_NAMES = {"class": "loss_cls", "box": "loss_box", "dn_class": "dn_loss_cls", "dn_box": "dn_loss_box"}
+
+
+def layer_name(layer, num_layers):
+    return "last" if layer + 1 == num_layers else f"d{layer}"
 
 
 def summary(tensor):
@@ -114,7 +121,11 @@ def run(config, batch=1, boxes_path=None, bn3_scale=1.0, device="cpu", precision
     for logits, codes in zip(outputs[0][-1, :, first:], outputs[1][-1, :, first:]):
         names = "boxes", "scores", "labels"
         decoded.append({k: v.tolist() for k, v in zip(names, losses.decode(logits, codes))})
-    named_losses = {f"{k}.{l}": v.item() for k, t in terms.items() for l, v in enumerate(t)}
+    named_losses = {
+        f"{LOSS_NAMES[kind]}.{layer_name(layer, len(values))}": value.item()
+        for kind, values in terms.items()
+        for layer, value in enumerate(values)
+    }
     return {
         "size": [config.height, config.width],
         "queries": config.queries,

@@ -44,11 +44,14 @@ inline void on_threads(int size, const std::function<void(int)>& body) {
 
 using Team = std::vector<std::unique_ptr<Communicator>>;
 
-inline Team connect_team(int size) {
+// has_local_sockets: or TCP on loopback for the data.
+inline Team connect_team(int size, bool has_local_sockets = true) {
   InMemoryRendezvous rendezvous;
   Team team(static_cast<std::size_t>(size));
   on_threads(size, [&](int rank) {
-    auto connected = tcp_connect(rendezvous, settings_of(rank, size), std::chrono::seconds(20));
+    TcpSettings settings = settings_of(rank, size);
+    settings.has_local_sockets = has_local_sockets;
+    auto connected = tcp_connect(rendezvous, settings, std::chrono::seconds(20));
     EXPECT_TRUE(connected) << connected.error().message;
     if (connected) team[static_cast<std::size_t>(rank)] = std::move(*connected);
   });

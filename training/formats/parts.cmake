@@ -35,9 +35,9 @@ add_test(NAME long_checkpoint_kills
 set_tests_properties(long_checkpoint_kills PROPERTIES LABELS long TIMEOUT 600
                      ENVIRONMENT "HVDRUN_LONG=1")
 
-# Against the packages of others, where the Python of .venv (else the system's) has them.
+# Against the packages of others, which scripts/venv.sh test brings.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-set(formats_python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+set(formats_python ${PROJECT_SOURCE_DIR}/.venv-test/bin/python)
 if(NOT EXISTS ${formats_python})
   set(formats_python ${Python3_EXECUTABLE})
 endif()

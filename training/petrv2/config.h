@@ -45,7 +45,7 @@ struct ModelConfig {
   BackboneConfig backbone;
   FeatureLevel feature = FeatureLevel::kP4;
   ImageConfig image;
-  int embed = 256;  // channels of neck and head, a multiple of 4 * heads
+  int embed = 256;  // channels of neck and head, a multiple of 4 and of heads
   int heads = 8;
   int layers = 6;
   int ffn = 2048;

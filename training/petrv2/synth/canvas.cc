@@ -79,7 +79,10 @@ void Canvas::fill_span(int v, int first, int end, const InverseDepth& inverse_de
     if (nearness <= inverse_depth_[pixel]) continue;
     inverse_depth_[pixel] = nearness;
     owners_[pixel] = owner;
-    std::copy(colour.begin(), colour.end(), image_.rgb.data() + pixel * 3);
+    std::uint8_t* rgb = image_.rgb.data() + pixel * 3;
+    rgb[0] = colour[0];
+    rgb[1] = colour[1];
+    rgb[2] = colour[2];
   }
 }
 

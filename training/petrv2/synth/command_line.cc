@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostScenes = 9999;  // scene-0001 .. scene-9999
 constexpr std::uint64_t kMostSamples = 400;
-constexpr std::uint64_t kMostBoxes = 1000;
+constexpr std::uint64_t kMostBoxes = 200;
 constexpr std::uint64_t kMostShards = 99999;
 constexpr int kSmallestSide = 64;  // px
 constexpr int kLongestSide = 4096;
@@ -125,8 +125,8 @@ Result<ConvertOptions> parse_convert_options(const std::vector<std::string>& wor
 }
 
 std::string synth_help() {
-  return help_of(
-      synth_rows(),
+  return option_help(
+      synth_table(),
       "petrv2 synth --out DIR [options]: write a small made-up data set in the layout of "
       "nuScenes,\nwhose images show its boxes.\n");
 }

@@ -55,7 +55,7 @@ TEST(SynthOptions, RefusesInOneSentence) {
       {{"--out", "d", "--image-size", "800"}, "write WIDTHxHEIGHT"},
       {{"--out", "d", "--image-size", "800x"}, "--image-size 800x is no size"},
       {{"--out", "d", "--image-size", "63x450"}, "from 64 to 4096"},
-      {{"--out", "d", "--boxes", "1001"}, "from 0 to 1000"},
+      {{"--out", "d", "--boxes", "201"}, "from 0 to 200"},
       {{"--out", "d", "--colour"}, "--colour is no option of petrv2 synth"},
       {{"--out", "d", "-x"}, "-x is no option"},
       {{"--out", "d", "--json=yes"}, "--json=yes is no option"},

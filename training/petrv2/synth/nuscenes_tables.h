@@ -3,8 +3,8 @@
 //
 // Lifecycle: read once, const from then on; whoever holds it owns it. Only the wanted scenes'
 // entries are kept, of the sensors only the six cameras and LIDAR_TOP's key frames: full trainval
-// takes well under 1 GB. Order in time is that of the timestamps; `prev` and `next` are followed
-// for annotations only. Thread: const, so any.
+// takes about 1 GB (estimated). Order in time is that of the timestamps; `prev` and `next` are
+// followed for annotations only. Thread: const, so any.
 #pragma once
 
 #include <array>

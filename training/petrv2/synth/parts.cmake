@@ -8,6 +8,10 @@ add_library(hvdrun_petrv2_synth STATIC
   ${synth_dir}/synth.cc ${synth_dir}/synth_images.cc ${synth_dir}/synth_tables.cc
   ${synth_dir}/table_reader.cc ${synth_dir}/token.cc ${synth_dir}/world.cc)
 add_library(hvdrun::petrv2_synth ALIAS hvdrun_petrv2_synth)
+# Whole rows of pixels: worth the compiler's vectors, which minimum and maximum keep away where every
+# comparison must be able to trap.
+set_source_files_properties(${synth_dir}/scene_painter.cc PROPERTIES
+                            COMPILE_OPTIONS "-O3;-fno-trapping-math")
 target_link_libraries(hvdrun_petrv2_synth
   PUBLIC hvdrun::base hvdrun::petrv2_data
   PRIVATE hvdrun::flags hvdrun::formats nlohmann_json::nlohmann_json Threads::Threads)

@@ -141,36 +141,62 @@ Colour sky_at(double rise) {
           static_cast<std::uint8_t>(222 - 10 * height)};
 }
 
-// Grey tiles whose contrast is lost with distance, before they get finer than the pixels.
-std::uint8_t ground_at(double x, double y, double distance) {
-  constexpr double kTile = 4;            // m
-  constexpr double kFarAway = 1 << 20;   // tiles; keeps the numbers positive
-  constexpr double kContrastReach = 15;  // m
-  const auto column = static_cast<std::int64_t>(x / kTile + kFarAway);
-  const auto row = static_cast<std::int64_t>(y / kTile + kFarAway);
-  const double contrast = 12 * std::min(1.0, kContrastReach / distance);
-  return static_cast<std::uint8_t>(100 + (((column + row) & 1) == 0 ? contrast : -contrast));
+// A slope this close to level is sky: its ground is more than a kilometre away.
+constexpr float kHorizon = 1e-3F;
+
+// The ground as a row of pixels sees it: grey tiles whose contrast is lost with distance, before
+// they get finer than the pixels. `eye` is above the origin's tile; the ray of pixel u is ray + u
+// step. In fp32 and without branches, which the compiler makes vectors of.
+void shade_ground(std::array<float, 3> eye, std::array<float, 3> ray, std::array<float, 3> step,
+                  std::vector<std::uint8_t>& greys) {
+  constexpr float kTilesPerMetre = 0.25F;
+  constexpr float kFarAway = 1 << 14;   // tiles; even, and keeps the numbers positive
+  constexpr float kContrastReach = 15;  // m
+  std::uint8_t* const grey = greys.data();
+  const int width = static_cast<int>(greys.size());
+  for (int u = 0; u < width; ++u) {
+    const auto column = static_cast<float>(u);
+    const float fall = std::max(kHorizon, -(ray[2] + column * step[2]));
+    const float distance = eye[2] / fall;
+    const float x = eye[0] + distance * (ray[0] + column * step[0]);
+    const float y = eye[1] + distance * (ray[1] + column * step[1]);
+    const int tile = static_cast<int>(x * kTilesPerMetre + kFarAway) +
+                     static_cast<int>(y * kTilesPerMetre + kFarAway);
+    const float contrast = 12 * std::min(1.0F, kContrastReach / distance);
+    const auto sign = static_cast<float>(1 - 2 * (tile & 1));
+    grey[u] = static_cast<std::uint8_t>(static_cast<int>(100 + sign * contrast));
+  }
+}
+
+// Within the eight metres after which the tiles repeat.
+float within_tiles(double position) {
+  constexpr double kPeriod = 8;
+  return static_cast<float>(position - kPeriod * std::floor(position / kPeriod));
+}
+
+std::array<float, 3> to_float(const Vector3& v) {
+  return {static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2])};
 }
 
 void paint_background(const CameraView& view, Canvas& canvas) {
-  constexpr double kHorizon =
-      -1e-3;  // a slope this close to level is sky: its ground is miles away
-  const Vector3 eye = {view.camera2global[3], view.camera2global[7], view.camera2global[11]};
+  const Matrix4& place = view.camera2global;
+  const std::array<float, 3> eye = {within_tiles(place[3]), within_tiles(place[7]),
+                                    static_cast<float>(place[11])};
+  const int width = canvas.image().width;
+  std::vector<std::uint8_t> greys(static_cast<std::size_t>(width));
   for (int v = 0; v < canvas.image().height; ++v) {
-    Vector3 ray = direction_at(view, 0.5, v + 0.5);
-    const Vector3 next = direction_at(view, 1.5, v + 0.5);
-    const Vector3 step = {next[0] - ray[0], next[1] - ray[1], next[2] - ray[2]};
-    const Colour sky = sky_at(direction_at(view, canvas.image().width / 2.0, v + 0.5)[2]);
+    const Vector3 first = direction_at(view, 0.5, v + 0.5);
+    const Vector3 second = direction_at(view, 1.5, v + 0.5);
+    const auto ray = to_float(first);
+    const auto step = to_float({second[0] - first[0], second[1] - first[1], second[2] - first[2]});
+    shade_ground(eye, ray, step, greys);
+    const Colour sky = sky_at(direction_at(view, width / 2.0, v + 0.5)[2]);
     std::uint8_t* pixel = canvas.row(v);
-    for (int u = 0; u < canvas.image().width; ++u, pixel += 3) {
-      if (ray[2] < kHorizon) {
-        const double distance = -eye[2] / ray[2];
-        std::fill_n(pixel, 3,
-                    ground_at(eye[0] + distance * ray[0], eye[1] + distance * ray[1], distance));
-      } else {
-        std::copy(sky.begin(), sky.end(), pixel);
-      }
-      for (std::size_t i = 0; i < 3; ++i) ray[i] += step[i];
+    for (std::size_t u = 0; u < greys.size(); ++u, pixel += 3) {
+      const bool is_ground = ray[2] + static_cast<float>(u) * step[2] < -kHorizon;
+      pixel[0] = is_ground ? greys[u] : sky[0];
+      pixel[1] = is_ground ? greys[u] : sky[1];
+      pixel[2] = is_ground ? greys[u] : sky[2];
     }
   }
 }
