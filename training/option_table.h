@@ -155,7 +155,7 @@ template <typename Options>
   for (const auto& row : rows) {
     const std::string name =
         row.argument == nullptr ? row.name : fmt::format("{} {}", row.name, row.argument);
-    text += fmt::format("  --{:<22}{}\n", name, row.help);
+    text += fmt::format("  --{:<32} {}\n", name, row.help);
   }
   return text;
 }

@@ -1,6 +1,6 @@
 """Compares two files of dump.py or `petrv2 verify --json`: A against the reference B.
 
-compare.py A.json B.json [--precision P] [--all]     exit 0 when all is within section 9.2, else 1
+compare.py A.json B.json [--precision P] [--all]     exit 0 when all is within tolerances.py, else 1
 The columns are those of the precision of A, or of B where that is the lower one. A key that only
 one file has is an error naming it. Whole tensors are not in the files: a relative difference here
 is the largest of those of the sampled values, the L2 norm and the two means, each measured on the
@@ -116,7 +116,7 @@ class Table:
                 print(f"{name}")
             else:
                 print(f"{difference:10.2e} {limit:9.1e} {unit}  {name}  {verdict}".rstrip())
-        print("differs" if self.failed else "within the columns of section 9.2")
+        print("differs" if self.failed else "within the accepted differences")
 
 
 def compare_stages(a, b, precision, table):
@@ -131,7 +131,7 @@ def compare_stages(a, b, precision, table):
 
 
 def compare_gradient(name, a, b):
-    """None for the zeros of section 9.4."""
+    """None for gradients that are zero but for rounding."""
     if tolerances.exact_zero(name):
         return None
     zero = tolerances.zero_thirds(name)

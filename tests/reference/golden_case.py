@@ -21,7 +21,7 @@ def cameras(batch, height, width, views):
 
 
 def denoising_queries(config, boxes, labels):
-    """Noise of 9.5 in place of random numbers; boxes and labels by sample, on the host."""
+    """Noise by formula in place of random numbers; boxes and labels by sample, on the host."""
     copies = config.groups * sum(len(sample) for sample in labels)
     noise = 0.6 * filler.u(filler.DENOISING, (copies, 3), boxes[0].dtype)
     codes = [losses.encode(sample) for sample in boxes]

@@ -1,4 +1,4 @@
-"""Golden numbers of sections 9.5 and 9.6: sum, L2, first values, last value."""
+"""Golden numbers of head and backbones: sum, L2, first values, last value."""
 
 PARAMETERS = {
     "petrv2_r50_p4_256x704": 39_428_942,

@@ -1,4 +1,4 @@
-"""The golden numbers of sections 9.5 to 9.7 and the parameter counts, in fp64."""
+"""The golden numbers of the model and the parameter counts, in fp64."""
 import dataclasses
 import itertools
 import unittest

@@ -53,7 +53,7 @@ const OptionTable<TrainOptions>& rows() {
       count_row<O>("peer-timeout", "seconds for an exchange with the other ranks (600)", 1,
                    kLongestDay, &O::peer_timeout_s),
       flag_row<O>("no-augmentation", "images and boxes as they are", &O::has_augmentation, false),
-      flag_row<O>("no-dropout", "", &O::has_dropout, false),
+      flag_row<O>("no-dropout", "none of the configuration's dropout", &O::has_dropout, false),
       flag_row<O>("no-denoising", "no denoising queries", &O::has_denoising, false),
       flag_row<O>("noise-images", "noise instead of images: what is learnt without them",
                   &O::replace_images_by_noise),
