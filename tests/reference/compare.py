@@ -50,8 +50,9 @@ def check_summary(a, b, where):
                 raise Mismatch(f"{where}: {field} is missing in {label}")
     if a["n"] != b["n"]:
         raise Mismatch(f"{where}: {a['n']} values against {b['n']}")
-    squeeze = lambda shape: [size for size in shape if size != 1]
-    if squeeze(a["shape"]) != squeeze(b["shape"]):
+    # Leading dimensions may be merged, (B, tokens, C) is (B * tokens, C), and a size of 1 may be left out.
+    last = lambda shape: [size for size in shape if size != 1][-1:]
+    if last(a["shape"]) != last(b["shape"]):
         raise Mismatch(f"{where}: shape {a['shape']} against {b['shape']}")
     for field in ("first", "last"):
         if len(a[field]) != len(b[field]):

@@ -11,6 +11,15 @@ function(hvdrun_training_test name)
                        ENVIRONMENT "${programs};HVDRUN_LONG=1")
 endfunction()
 
+# The same model in PyTorch: by itself, and field by field beside ours.
+set(torch_python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+set(reference ${PROJECT_SOURCE_DIR}/tests/reference)
+
 if(TARGET petrv2)
+  add_test(NAME reference_golden COMMAND ${torch_python} ${reference}/golden_test.py)
+  add_test(NAME reference_peer COMMAND ${torch_python} ${reference}/peer_test.py)
+  add_test(NAME reference_parity COMMAND ${torch_python} ${reference}/parity_test.py $<TARGET_FILE:petrv2>)
+  set_tests_properties(reference_golden reference_peer reference_parity
+                       PROPERTIES LABELS training TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1")
   hvdrun_training_test(trainer TIMEOUT 240 LONG_TIMEOUT 3600)
 endif()

@@ -229,6 +229,19 @@ class Learning(Training):
     SCENES = 8
     SAMPLES = 6
 
+    @unittest.skipUnless(IS_LONG, "three trainings of minutes: HVDRUN_LONG=1")
+    def test_equal_total_batches_have_equal_curves(self):
+        curves = []
+        for ranks in (1, 2, 4):
+            self.train("--steps", 300, "--epochs", 25, "--accumulate", 4 // ranks, "--json", f"{ranks}.json",
+                       ranks=ranks, timeout=1200)
+            losses = [step["loss"]["total"] for step in self.steps(self.folder / f"{ranks}.json")]
+            curves.append([sum(losses[begin : begin + 50]) / 50 for begin in range(0, 300, 50)])
+        print(f"means of 50 losses by 1, 2, 4 ranks: {curves}")
+        for curve in curves[1:]:
+            for mine, alone in zip(curve, curves[0]):
+                self.assertLess(abs(mine - alone), 0.03 * alone)
+
     def last_loss(self, *options):
         self.train("--epochs", 100, "--batch", 2, "--json", "loss.json", *options, ranks=2, timeout=3000)
         steps = self.steps(self.folder / "loss.json")

@@ -50,7 +50,7 @@ class OsaBlock {
     for (const ConvNorm& conv : convs_) outputs.push_back(conv(outputs.back()).relu_());
     const at::Tensor y = concat_(at::cat(outputs, 1)).relu_();
     const at::Tensor mean = y.mean({2, 3}, true);
-    const at::Tensor gated = y * at::hardsigmoid(at::conv2d(mean, gate_.weight, gate_.bias));
+    const at::Tensor gated = y * (at::relu6(at::conv2d(mean, gate_.weight, gate_.bias) + 3) / 6);
     return is_first_ ? gated : gated + x;
   }
 
