@@ -15,7 +15,7 @@ rm -rf "$folder"
 show build/bin/petrv2 synth --out "$folder" --records
 rc=0
 show build/bin/hvdrun -np 4 -H localhost:4 build/bin/petrv2 train --config tiny --data "$folder/records" \
-  --split all --epochs 8 --log-every 12 --json "$folder/steps.json" || rc=$?
+  --epochs 8 --log-every 12 --json "$folder/steps.json" || rc=$?
 echo "==> hvdrun ended with exit code $rc"
 [ "$rc" -eq 0 ] || exit "$rc"
 /usr/bin/python3 - "$folder/steps.json" <<'P'

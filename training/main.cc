@@ -1,5 +1,7 @@
 // petrv2: trains PETRv2, makes its data, looks into both. One program, a subcommand each.
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <string>
@@ -29,6 +31,33 @@ constexpr Subcommand kSubcommands[] = {
     {"synth", hvd::petrv2::run_synth, "write a small made-up data set"},
     {"convert", hvd::petrv2::run_convert, "nuScenes tables and images to records"}};
 
+constexpr int kDataError = 74;
+
+// Records and checkpoints are mapped: a file that is cut short under us is a bus error, in any
+// thread.
+[[noreturn]] void report_bus_error(int) {
+  constexpr std::string_view kText =
+      "petrv2: error: a file of the data set or a checkpoint was cut short while it was read "
+      "(SIGBUS)\n";
+  [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(kDataError);
+}
+
+void set_signals() {
+  // A full quota or a reader that has gone is an error of the write, told in a sentence.
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGUSR1, SIG_IGN);  // until there is something to save
+  signal(SIGBUS, report_bus_error);
+}
+
+// No file of ours may become one of the three standard descriptors.
+void fill_standard_descriptors() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
 void print_help(std::FILE* to) {
   std::fputs("Usage: petrv2 SUBCOMMAND [options]; petrv2 SUBCOMMAND --help tells them.\n", to);
   for (const Subcommand& command : kSubcommands) {
@@ -41,11 +70,10 @@ void print_help(std::FILE* to) {
 
 int main(int argc, char** argv) {
   hvd::set_log_name("petrv2");
-  // A full quota or a reader that has gone is an error of the write, told in a sentence.
-  signal(SIGXFSZ, SIG_IGN);
-  signal(SIGPIPE, SIG_IGN);
+  fill_standard_descriptors();
+  set_signals();
   const std::string_view name = argc > 1 ? argv[1] : "";
-  if (name == "--help" || name == "-h") {
+  if (name == "--help" || name == "-h" || name == "help") {
     print_help(stdout);
     return 0;
   }

@@ -176,6 +176,43 @@ class Resuming(Training):
         finally:
             subprocess.run(["umount", out], check=True)
 
+    def test_checkpoint_whose_bytes_changed_is_passed_over(self):
+        out = self.folder / "out"
+        self.train("--steps", 2, "--save-every", 1, out=out)
+        newest = self.newest(out)
+        blob = bytearray(newest.read_bytes())
+        blob[-5000] ^= 1
+        newest.write_bytes(blob)
+        run = self.train("--steps", 1, out=out)
+        self.assertIn("step-00000001", run.out)
+        self.assertIn("not what was saved", run.err)
+
+    def test_new_training_among_the_checkpoints_of_another_is_refused(self):
+        out = self.folder / "out"
+        self.train("--steps", 3, "--save-every", 1, out=out)
+        run = self.train("--steps", 1, "--resume", "none", out=out, code=2)
+        self.assertIn("holds step 3 of another training", run.err)
+        self.train("--steps", 1, "--resume", out / "step-00000002.safetensors", out=out, code=2)
+        self.train("--steps", 1, "--resume", out / "step-00000002.safetensors", out=self.folder / "new")
+
+    def test_another_data_set_is_refused(self):
+        out, data = self.folder / "out", self.folder / "other"
+        subprocess.run([PETRV2, "synth", "--out", data, "--scenes", "1", "--samples-per-scene", "4",
+                        "--image-size", "400x225", "--records"], check=True, capture_output=True)
+        self.train("--steps", 1, out=out)
+        run = self.train("--steps", 1, out=out, data=data / "records", code=74)
+        self.assertIn("another data set (10 samples", run.err)
+
+    def test_interrupt_saves_and_ends_130(self):
+        out = self.folder / "out"
+        process = self.start("--epochs", 1000, out=out)
+        self.wait_for_step(process, 2)
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130, text)
+        self.assertIn("saved as", text)
+        self.assertTrue(self.newest(out))
+
     def test_checkpoint_of_another_configuration_is_refused(self):
         out = self.folder / "out"
         self.train("--steps", 1, out=out)
@@ -198,13 +235,46 @@ class Broken(Training):
         self.assertRegex(run.err, rf"{re.escape(str(shard))}.*record \d+.*offset \d+")
 
     def test_missing_data_is_one_sentence(self):
-        run = self.train("--steps", 1, data=self.folder / "nowhere", code=74)
+        run = self.train("--steps", 1, data=self.folder / "nowhere", code=2)
         self.assertEqual(len(run.err.splitlines()), 1, run.err)
         self.assertIn("nowhere", run.err)
 
+    def test_reader_that_goes_does_not_end_the_training(self):
+        out = self.folder / "out"
+        words = " ".join(self.words("--steps", 6, out=out)) + " | head -3"
+        subprocess.run(["bash", "-c", words], env=self.environment(), capture_output=True, timeout=60)
+        deadline = time.monotonic() + 20
+        while not list(out.glob("step-00000006*")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertTrue(list(out.glob("step-00000006*")))
+
+    def test_shard_that_shrinks_is_an_error_not_a_crash(self):
+        data = self.folder / "records"
+        shutil.copytree(self.data, data)
+        process = subprocess.Popen(self.words("--epochs", 1000, data=data), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, env=self.environment())
+        self.addCleanup(process.stdout.close)
+        for line in process.stdout:
+            if "step 2 " in line:
+                break
+        os.truncate(sorted(data.glob("*.tfrecord"))[0], 4096)
+        text, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 74, text)
+        self.assertIn("cut short", text)
+
+    def test_samples_of_one_shard_twice_are_refused(self):
+        data = self.folder / "records"
+        shutil.copytree(self.data, data)
+        for suffix in ("tfrecord", "index"):
+            first = sorted(data.glob(f"*.{suffix}"))[0]
+            shutil.copy(first, data / f"all-00001-of-00002.{suffix}")
+            first.rename(data / f"all-00000-of-00002.{suffix}")
+        run = self.train("--steps", 1, data=data, code=74)
+        self.assertIn("is there twice", run.err)
+
     def test_wrong_options_start_nothing(self):
         for options, text in ((("--precision", "fp8"), "fp64|fp32|bf16|fp16"), (("--batch", "0"), "--batch"),
-                              (("--bogus",), "--bogus"), (("--lr", "-1"), "--lr")):
+                              (("--bogus",), "--bogus"), (("--lr", "-1"), "--lr"), (("--batch", "11"), "--remainder pad")):
             run = self.train(*options, code=2)
             self.assertIn(text, run.err)
             self.assertEqual(run.out, "")

@@ -11,10 +11,12 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <system_error>
 
 #include "base/plural.h"
 #include "training/formats/atomic_file.h"
+#include "training/formats/crc32c.h"
 #include "training/formats/disk_write.h"
 
 namespace hvd {
@@ -100,6 +102,23 @@ Result<void> sweep(const std::string& folder) {
 
 }  // namespace
 
+namespace {
+
+constexpr const char* kSumKey = "crc32c";
+
+// Over all metadata but itself, and over the name and the bytes of each tensor, by name.
+std::string checkpoint_sum(const TensorMetadata& metadata,
+                           const std::map<std::string, std::string_view>& tensors) {
+  std::string text;
+  for (const auto& [key, value] : metadata) {
+    if (key != kSumKey) text += fmt::format("{}={}\n", key, value);
+  }
+  for (const auto& [name, bytes] : tensors) text += fmt::format("{}={:08x}\n", name, crc32c(bytes));
+  return fmt::format("{:08x}", crc32c(text));
+}
+
+}  // namespace
+
 std::string checkpoint_name(std::uint64_t step) {
   return fmt::format("{}{:08}{}", kPrefix, step, kSuffix);
 }
@@ -145,7 +164,11 @@ Result<SavedCheckpoint> CheckpointStore::save(std::uint64_t step,
                                               const TensorMetadata& metadata) {
   SavedCheckpoint saved;
   saved.path = checkpoint_path(folder_, step);
-  const auto num_bytes = write_safetensors(saved.path, tensors, metadata);
+  std::map<std::string, std::string_view> by_name;
+  for (const TensorBytes& tensor : tensors) by_name[tensor.spec.name] = tensor.bytes;
+  TensorMetadata summed = metadata;
+  summed[kSumKey] = checkpoint_sum(metadata, by_name);
+  const auto num_bytes = write_safetensors(saved.path, tensors, summed);
   if (!num_bytes) return tl::unexpected(num_bytes.error());
   saved.num_bytes = *num_bytes;
   const auto steps = steps_in(folder_);
@@ -162,6 +185,20 @@ Result<SavedCheckpoint> CheckpointStore::save(std::uint64_t step,
   return saved;
 }
 
+Result<void> check_checkpoint(const SafetensorsFile& file) {
+  std::map<std::string, std::string_view> tensors;
+  for (const auto& [name, place] : file.tensors()) {
+    auto bytes = file.bytes(name);
+    if (!bytes) return tl::unexpected(bytes.error());
+    tensors[name] = *bytes;
+  }
+  const auto sum = file.metadata().find(kSumKey);
+  if (sum != file.metadata().end() && sum->second == checkpoint_sum(file.metadata(), tensors)) {
+    return {};
+  }
+  return make_error("{}: its contents are not what was saved (checksum)", file.path());
+}
+
 Result<NewestCheckpoint> newest_checkpoint(const std::string& folder) {
   auto steps = steps_in(folder);
   if (!steps) return tl::unexpected(steps.error());
@@ -169,12 +206,15 @@ Result<NewestCheckpoint> newest_checkpoint(const std::string& folder) {
   NewestCheckpoint newest;
   for (const std::uint64_t step : *steps) {
     auto file = SafetensorsFile::open(checkpoint_path(folder, step));
-    if (file) {
+    Result<void> is_whole;
+    if (!file) is_whole = tl::unexpected(file.error());
+    if (file) is_whole = check_checkpoint(*file);
+    if (is_whole) {
       newest.checkpoint = Checkpoint{step, std::move(*file)};
       return newest;
     }
     newest.notes.push_back(
-        fmt::format("passing over a damaged checkpoint: {}", file.error().message));
+        fmt::format("passing over a damaged checkpoint: {}", is_whole.error().message));
   }
   if (steps->empty()) return newest;
   return make_error(

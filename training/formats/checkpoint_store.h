@@ -60,6 +60,10 @@ class CheckpointStore {
   UniqueFd lock_;
 };
 
+// Whether metadata and tensors are as they were saved, by the checksum among the metadata; a file
+// without one is no checkpoint of a store.
+[[nodiscard]] Result<void> check_checkpoint(const SafetensorsFile& file);
+
 struct Checkpoint {
   std::uint64_t step = 0;
   SafetensorsFile file;
@@ -70,7 +74,7 @@ struct NewestCheckpoint {
   std::vector<std::string> notes;        // a line for each damaged one that was passed over
 };
 
-// The checkpoint of the highest step that opens and whose header and size are right; it stays
+// The checkpoint of the highest step that opens and whose checksum is right; it stays
 // readable while it is held, also when the writer deletes it. If there are some and all are
 // damaged, an error: to begin anew is for the user to say.
 [[nodiscard]] Result<NewestCheckpoint> newest_checkpoint(const std::string& folder);

@@ -33,6 +33,8 @@ class EventWriter {
 
   [[nodiscard]] Result<void> add_scalars(double wall_time, std::int64_t step,
                                          const std::vector<Scalar>& scalars);
+  // Hands over what was added, whatever the time.
+  [[nodiscard]] Result<void> flush() { return file_.flush(); }
   [[nodiscard]] Result<void> close() { return file_.close(); }
 
   [[nodiscard]] const std::string& path() const { return file_.path(); }

@@ -2,6 +2,8 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -29,6 +31,12 @@ class Section {
   Section(const YAML::Node& node, std::string name) : node_(node), name_(std::move(name)) {
     if (!node.IsMap()) {
       throw ConfigProblem(node.Mark(), fmt::format("\"{}\" is not a map of keys", name_));
+    }
+    std::set<std::string> keys;
+    for (const auto& entry : node_) {
+      if (keys.insert(entry.first.as<std::string>()).second) continue;
+      throw ConfigProblem(entry.first.Mark(),
+                          fmt::format("\"{}\" is there twice", entry.first.as<std::string>()));
     }
   }
 
@@ -232,10 +240,12 @@ std::string names_for_message() {
 }
 
 Result<Config> load_file(const std::string& path) {
+  errno = 0;
   std::ifstream file(path);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) {
-    return make_error(ExitCode::kUsage, "cannot read the configuration {}", path);
+    return make_error(ExitCode::kUsage, "cannot read the configuration {}: {}", path,
+                      errno != 0 ? std::strerror(errno) : "it is empty");
   }
   return parse_config(text.str(), path);
 }
@@ -252,6 +262,7 @@ Result<Config> parse_config(std::string_view yaml, const std::string& file) {
   try {
     Config config = read_config(YAML::Load(std::string(yaml)));
     config.name = std::filesystem::path(file).stem().string();
+    config.yaml = yaml;
     return config;
   } catch (const ConfigProblem& problem) {
     return make_error(ExitCode::kUsage, "{}:{}: {}", file, problem.line, problem.what());

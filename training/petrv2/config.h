@@ -86,6 +86,7 @@ struct TrainConfig {
 
 struct Config {
   std::string name;  // of the file, without folder and .yaml
+  std::string yaml;  // as it was read
   ModelConfig model;
   TrainConfig train;
 };

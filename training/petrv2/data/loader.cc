@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <system_error>
 #include <utility>
@@ -111,6 +112,17 @@ Loader::~Loader() {
   threads_.clear();  // joins
 }
 
+// The one exception here is of the library: no memory.
+Result<Sample> Loader::read(const Claim& claim, SampleWorkspace& workspace) const {
+  const std::uint64_t index = claim.batch->drawn[claim.slot];
+  try {
+    return reader_.read(index, claim.batch->plan->position.epoch, workspace);
+  } catch (const std::bad_alloc&) {
+    return make_error("no memory for sample {}; use fewer --threads or a smaller batch",
+                      set_.samples()[index].token);
+  }
+}
+
 void Loader::work(SampleWorkspace& workspace) {
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
@@ -120,8 +132,7 @@ void Loader::work(SampleWorkspace& workspace) {
       continue;
     }
     lock.unlock();
-    Result<Sample> sample =
-        reader_.read(mine->batch->drawn[mine->slot], mine->batch->plan->position.epoch, workspace);
+    Result<Sample> sample = read(*mine, workspace);
     lock.lock();
     mine->batch->slots[mine->slot] = std::move(sample);
     ++mine->batch->num_done;

@@ -75,6 +75,7 @@ class Loader {
   Loader(const RecordSet& set, const LoaderOptions& options, Sampler sampler);
   [[nodiscard]] Result<void> start_threads();
   void work(SampleWorkspace& workspace);
+  [[nodiscard]] Result<Sample> read(const Claim& claim, SampleWorkspace& workspace) const;
   // The following: mutex_ held.
   [[nodiscard]] std::optional<Claim> claim();
   void plan_ahead();

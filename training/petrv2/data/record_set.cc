@@ -8,6 +8,7 @@
 #include <set>
 #include <system_error>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "training/formats/mapped_file.h"
@@ -122,7 +123,21 @@ Result<RecordSet> RecordSet::open(const std::string& folder, const std::string& 
   std::sort(set.samples_.begin(), set.samples_.end(), [](const auto& a, const auto& b) {
     return std::tie(a.timestamp_us, a.token) < std::tie(b.timestamp_us, b.token);
   });
+  if (auto unique = set.check_unique(); !unique) return tl::unexpected(unique.error());
   return set;
+}
+
+// A shard that was copied over another would otherwise be trained on twice.
+Result<void> RecordSet::check_unique() const {
+  std::unordered_map<std::string_view, const SampleEntry*> seen;
+  for (const SampleEntry& sample : samples_) {
+    const auto [other, is_new] = seen.try_emplace(sample.token, &sample);
+    if (is_new) continue;
+    return make_error("sample {} is there twice, in {} and in {}; convert the data set again",
+                      sample.token, locate(other->second->shard, other->second->record),
+                      locate(sample.shard, sample.record));
+  }
+  return {};
 }
 
 Result<void> RecordSet::add_shard(const std::string& path) {

@@ -56,6 +56,7 @@ class RecordSet {
 
  private:
   [[nodiscard]] Result<void> add_shard(const std::string& path);
+  [[nodiscard]] Result<void> check_unique() const;
   [[nodiscard]] Result<void> list_samples(std::size_t shard);
   // The payload of a record, checksums checked.
   [[nodiscard]] Result<std::string_view> payload(std::size_t shard, std::size_t record) const;

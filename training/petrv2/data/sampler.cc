@@ -31,7 +31,7 @@ Result<Sampler> Sampler::create(const SamplerOptions& options) {
   if (sampler.steps_per_epoch() == 0) {
     return make_error(
         "{} samples are less than one step of {} ({} ranks x {} samples x {} micro-batches); use "
-        "fewer ranks or a smaller batch, or pad",
+        "fewer ranks, a smaller batch, or --remainder pad",
         options.num_samples, sampler.step_size(), options.num_ranks, options.batch_size,
         options.num_micro_batches);
   }

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "base/log.h"
+
 namespace hvd::petrv2 {
 namespace {
 
@@ -61,8 +63,8 @@ std::vector<LossTerm> StepLog::loss_terms(const std::vector<double>& means) cons
   return terms;
 }
 
-Result<void> StepLog::take_means(const std::vector<double>& means) {
-  if (means.empty()) return {};
+void StepLog::take_means(const std::vector<double>& means) {
+  if (means.empty()) return;
   StepReport report = std::move(pending_.front().report);
   pending_.pop_front();
   const bool is_skipped = means.back() > 0;
@@ -75,22 +77,35 @@ Result<void> StepLog::take_means(const std::vector<double>& means) {
   for (std::size_t i = 1; i + 2 < names_.size(); ++i) {
     report.details.push_back({names_[i], means[i]});
   }
-  const double now = wall_time();
-  if (events_) {
-    auto done =
-        events_->add_scalars(now, static_cast<std::int64_t>(report.step), to_scalars(report));
-    if (!done) return done;
-  }
-  if (progress_) return progress_->report(report, std::chrono::steady_clock::now(), now);
-  return {};
+  tell(report);
 }
 
-Result<void> StepLog::finish() {
+void StepLog::tell(const StepReport& report) {
+  const double now = wall_time();
   if (events_) {
-    if (auto done = events_->close(); !done) return done;
+    check_events(
+        events_->add_scalars(now, static_cast<std::int64_t>(report.step), to_scalars(report)));
   }
-  if (progress_) return progress_->finish(std::chrono::steady_clock::now());
-  return {};
+  if (!progress_) return;
+  const auto told = progress_->report(report, std::chrono::steady_clock::now(), now);
+  if (!told) log(LogLevel::kWarning, "{}; going on without it", told.error().message);
+}
+
+void StepLog::check_events(const Result<void>& done) {
+  if (done) return;
+  log(LogLevel::kWarning, "{}; going on without TensorBoard events", done.error().message);
+  events_.reset();
+}
+
+void StepLog::flush() {
+  if (events_) check_events(events_->flush());
+}
+
+void StepLog::finish() {
+  if (events_) check_events(events_->close());
+  if (!progress_) return;
+  const auto told = progress_->finish(std::chrono::steady_clock::now());
+  if (!told) log(LogLevel::kWarning, "{}", told.error().message);
 }
 
 }  // namespace hvd::petrv2

@@ -2,6 +2,8 @@
 // step begins, so they are read while that one runs, and averaged over the ranks with the exchange
 // before the one after it: reporting never waits. Counts skipped steps, on all ranks alike.
 //
+// An output that fails is told of once and left alone: the training does not depend on it.
+//
 // Use: add() after a step; read() when the next step's forward has been handed out; values() and
 // take_means() around the exchange that follows. drain: read(), then the exchange, until
 // is_empty(). Thread: the trainer's.
@@ -41,12 +43,14 @@ class StepLog {
   // What this rank brings to the next exchange: the oldest step's losses, or nothing.
   [[nodiscard]] std::vector<double> values() const;
   // The means over the ranks of what they brought: tells of that step.
-  [[nodiscard]] Result<void> take_means(const std::vector<double>& means);
+  void take_means(const std::vector<double>& means);
 
   [[nodiscard]] const SkipCounts& skips() const { return skips_; }
   // Of the last step that was told.
   [[nodiscard]] std::uint64_t last_step() const { return last_step_; }
-  [[nodiscard]] Result<void> finish();
+  // Hands all events over, so that a checkpoint is not ahead of them.
+  void flush();
+  void finish();
 
  private:
   struct Pending {
@@ -55,6 +59,8 @@ class StepLog {
     std::vector<double> host_values;
   };
   std::vector<LossTerm> loss_terms(const std::vector<double>& means) const;
+  void tell(const StepReport& report);
+  void check_events(const Result<void>& done);
 
   const std::vector<std::string> names_;
   SkipCounts skips_;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "base/plural.h"
 #include "runtime/communicator_environment.h"
 #include "runtime/worker_exit.h"
+#include "training/formats/crc32c.h"
 #include "training/petrv2/trainer/device.h"
 #include "training/petrv2/trainer/stop_signals.h"
 #include "training/petrv2/trainer/trainer.h"
@@ -45,6 +47,20 @@ at::ScalarType weight_type(TrainPrecision precision) {
   return precision == TrainPrecision::kFp64 ? at::kDouble : at::kFloat;
 }
 
+const char* name_of(TrainPrecision precision) {
+  switch (precision) {
+    case TrainPrecision::kFp64:
+      return "fp64";
+    case TrainPrecision::kFp32:
+      return "fp32";
+    case TrainPrecision::kBf16:
+      return "bf16";
+    case TrainPrecision::kFp16:
+      return "fp16";
+  }
+  return "";
+}
+
 SampleOptions sample_options(const Config& config, const TrainOptions& options) {
   SampleOptions sample;
   sample.height = config.model.image.height;
@@ -57,6 +73,15 @@ SampleOptions sample_options(const Config& config, const TrainOptions& options) 
   return sample;
 }
 
+// Of the samples and their boxes: another data set has another sum.
+std::uint32_t records_sum(const RecordSet& records) {
+  std::string text;
+  for (const SampleEntry& sample : records.samples()) {
+    text += fmt::format("{} {}\n", sample.token, sample.num_boxes);
+  }
+  return crc32c(text);
+}
+
 // What must be the same on all ranks.
 std::string describe(const TrainOptions& o, const Config& config, const RecordSet& records,
                      const Petrv2& model) {
@@ -65,37 +90,51 @@ std::string describe(const TrainOptions& o, const Config& config, const RecordSe
     num_values += static_cast<std::size_t>(parameter.tensor.numel());
   }
   return fmt::format(
-      "{} ({} parameters), {} samples of {}, batch {} x {}, seed {}, precision {}, epochs {}, "
-      "steps "
-      "{}, lr {}, remainder {}, save every {}, out {}, switches {}{}{}{}",
-      config.name, num_values, records.samples().size(), o.split, o.batch, o.accumulate, o.seed,
-      static_cast<int>(o.precision), o.epochs, o.steps, o.lr, static_cast<int>(o.remainder),
-      o.save_every, !o.out.empty(), int{o.has_augmentation}, int{o.has_dropout},
-      int{o.has_denoising}, int{o.replace_images_by_noise});
+      "configuration {} ({} parameters, sum {:08x}), {} samples of {} (sum {:08x}), --batch {} "
+      "--accumulate {} --seed {} --precision {} --epochs {} --steps {} --lr {} --remainder {} "
+      "--save-every {} --max-skipped {}, {}, augmentation {}, dropout {}, denoising {}, noise {}",
+      config.name, num_values, crc32c(config.yaml), records.samples().size(), o.split,
+      records_sum(records), o.batch, o.accumulate, o.seed, name_of(o.precision), o.epochs, o.steps,
+      o.lr, o.remainder == Remainder::kPad ? "pad" : "drop", o.save_every, o.max_skipped,
+      o.out.empty() ? "no --out" : "with --out", o.has_augmentation, o.has_dropout, o.has_denoising,
+      o.replace_images_by_noise);
 }
 
 // Where the training goes on: rank 0 reads the checkpoint, all get what it holds.
 class Resume {
  public:
-  Resume(const TrainOptions& options, TrainState& state) : options_(options), state_(state) {}
+  Resume(const TrainOptions& options, const std::string& data, TrainState& state)
+      : options_(options), data_(data), state_(state) {}
 
   // Of rank 0 alone.
   Result<void> read() {
-    if (options_.resume == "none" || (options_.resume == "auto" && options_.out.empty())) return {};
-    if (options_.resume != "auto") {
-      auto file = SafetensorsFile::open(options_.resume);
-      if (!file) return with_code(file.error(), WorkerExit::kData);
-      return take(*file);
+    NewestCheckpoint newest;
+    if (!options_.out.empty()) {
+      auto found = newest_checkpoint(options_.out);
+      if (!found) return with_code(found.error(), WorkerExit::kData);
+      newest = std::move(*found);
+      for (const std::string& note : newest.notes) log(LogLevel::kWarning, "{}", note);
     }
-    auto newest = newest_checkpoint(options_.out);
-    if (!newest) return with_code(newest.error(), WorkerExit::kData);
-    for (const std::string& note : newest->notes) log(LogLevel::kWarning, "{}", note);
-    return newest->checkpoint ? take(newest->checkpoint->file) : Result<void>();
+    if (options_.resume == "auto") {
+      return newest.checkpoint ? take(newest.checkpoint->file) : Result<void>();
+    }
+    if (options_.resume != "none") {
+      auto file = SafetensorsFile::open(options_.resume);
+      if (!file) {
+        return make_error(ExitCode::kUsage, "--resume {}: {}; give auto, none or a checkpoint",
+                          options_.resume, file.error().message);
+      }
+      if (auto whole = check_checkpoint(*file); !whole) {
+        return with_code(whole.error(), WorkerExit::kData);
+      }
+      if (auto done = take(*file); !done) return done;
+    }
+    return check_not_behind(newest);
   }
 
   // As text and back: what rank 0 tells the others.
   [[nodiscard]] std::string text() const {
-    return nlohmann::json(to_metadata(position_, options_.config)).dump();
+    return nlohmann::json(to_metadata(position_, "", data_)).dump();
   }
   Result<void> take_text(const std::string& text) {
     const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -110,6 +149,15 @@ class Resume {
   [[nodiscard]] const std::string& source() const { return source_; }
 
  private:
+  // The newest of a folder must be of the training that goes on in it.
+  Result<void> check_not_behind(const NewestCheckpoint& newest) const {
+    if (!newest.checkpoint || newest.checkpoint->step <= position_.step) return {};
+    return make_error(ExitCode::kUsage,
+                      "--resume {} would begin at step {} in {}, which holds step {} of another "
+                      "training; give another --out, or move its checkpoints away",
+                      options_.resume, position_.step, options_.out, newest.checkpoint->step);
+  }
+
   Result<void> take(const SafetensorsFile& file) {
     auto position = from_metadata(file.metadata());
     if (!position) {
@@ -119,6 +167,14 @@ class Resume {
       return worker_error(WorkerExit::kData, "{}: it was made with --seed {}; give the same seed",
                           file.path(), position->seed);
     }
+    const auto data = file.metadata().find(kDataKey);
+    if (data == file.metadata().end() || data->second != data_) {
+      return worker_error(WorkerExit::kData,
+                          "{}: it was made with another data set ({}; this is {}); give its --data "
+                          "and --split",
+                          file.path(), data == file.metadata().end() ? "none" : data->second,
+                          data_);
+    }
     if (auto done = state_.load(file); !done) return done;
     position_ = *position;
     source_ = file.path();
@@ -126,6 +182,7 @@ class Resume {
   }
 
   const TrainOptions& options_;
+  const std::string& data_;
   TrainState& state_;
   TrainPosition position_;
   std::string source_;
@@ -183,10 +240,10 @@ class TrainCommand {
 
   Result<int> run() {
     auto device = choose_device(options_.device, local_rank());
-    Result<RecordSet> records = RecordSet::open(options_.data, options_.split);
+    Result<RecordSet> records = open_records();
     Result<void> ready;
     if (!device) ready = tl::unexpected(device.error());
-    if (!records) ready = with_code(records.error(), WorkerExit::kData);
+    if (!records) ready = tl::unexpected(records.error());
     auto agreed = agreement_.agree({false, false, !ready}, {});
     if (!ready) return tl::unexpected(ready.error());
     if (!agreed) return tl::unexpected(agreed.error());
@@ -197,6 +254,28 @@ class TrainCommand {
   }
 
  private:
+  Result<RecordSet> open_records() {
+    auto splits = list_splits(options_.data);
+    if (!splits) {
+      return make_error(ExitCode::kUsage,
+                        "--data {}: {}; give the folder of petrv2 convert or synth", options_.data,
+                        splits.error().message);
+    }
+    if (options_.split.empty()) options_.split = splits->size() == 1 ? splits->front() : "train";
+    if (std::find(splits->begin(), splits->end(), options_.split) == splits->end()) {
+      return make_error(ExitCode::kUsage,
+                        "--data {} has no split \"{}\" ({}); give the folder of the records that "
+                        "petrv2 convert or synth --records wrote, and --split",
+                        options_.data, options_.split,
+                        splits->empty() ? "no records at all"
+                                        : fmt::format("there: {}", fmt::join(*splits, ", ")));
+    }
+    auto records = RecordSet::open(options_.data, options_.split);
+    if (!records) return with_code(records.error(), WorkerExit::kData);
+    data_ = fmt::format("{} samples, sum {:08x}", records->samples().size(), records_sum(*records));
+    return records;
+  }
+
   [[nodiscard]] std::chrono::milliseconds timeout() const {
     return std::chrono::seconds(options_.peer_timeout_s);
   }
@@ -205,16 +284,22 @@ class TrainCommand {
   Result<int> train(const at::Device& device, const RecordSet& records) {
     Petrv2 model(config_.model, device, weight_type(options_.precision), options_.seed);
     if (device.is_cuda()) model.use_channels_last();
+    device_ = device.str();
     StepRunner runner(model, *communicator_, config_.train, options_);
     TrainState state(model, runner.optimiser(), runner.loss_scale());
     if (auto same = agreement_.check_same_job(describe(options_, config_, records, model)); !same) {
       return tl::unexpected(same.error());
     }
-    Resume resume(options_, state);
+    Resume resume(options_, data_, state);
     auto outputs = open_and_resume(resume, state);
     if (!outputs) return tl::unexpected(outputs.error());
     auto loader = start_loader(records, resume.position().sampler);
+    auto agreed = agreement_.agree({false, false, !loader}, {});
     if (!loader) return tl::unexpected(loader.error());
+    if (!agreed) return tl::unexpected(agreed.error());
+    if (agreed->wishes.has_failed) {
+      return worker_error(WorkerExit::kData, "another rank could not start its loader");
+    }
     return train_on(model, records, runner, state, **loader, resume, *outputs);
   }
 
@@ -251,6 +336,11 @@ class TrainCommand {
     options.num_epochs = options_.epochs;
     options.num_threads = options_.threads;
     options.num_ahead = std::max<std::uint32_t>(4, 2 * options_.accumulate);
+    SamplerOptions shape = options.sampler;
+    shape.num_samples = records.samples().size();
+    if (auto sampler = Sampler::create(shape); !sampler) {
+      return make_error(ExitCode::kUsage, "{}", sampler.error().message);
+    }
     auto loader = Loader::start(records, options);
     if (!loader) return with_code(loader.error(), WorkerExit::kData);
     return loader;
@@ -263,20 +353,20 @@ class TrainCommand {
     const std::uint64_t total_batch = loader.sampler().step_size();
     const ScaledRate scaled = scale_rate(config_.train, total_batch);
     const double base = options_.lr > 0 ? options_.lr : scaled.base;
-    if (is_first()) print_start(loader, base, scaled, resume);
     const Schedule schedule{static_cast<int>(options_.epochs), config_.train.warmup_iterations,
                             config_.train.warmup_ratio, config_.train.min_lr_ratio, total_batch};
     std::uint64_t num_steps = steps_left(loader.sampler(), start.sampler, options_.epochs);
     if (options_.steps > 0) num_steps = std::min(num_steps, options_.steps);
+    if (is_first()) print_start(loader, base, scaled, resume, num_steps);
     StepLog step_log(step_value_names(config_.model, options_.has_denoising),
                      {start.num_skipped, start.num_skipped_in_a_row}, std::move(outputs.progress),
                      std::move(outputs.events));
     Trainer trainer(
-        {options_, config_, records, model, *communicator_, agreement_, runner, state, loader,
-         step_log, outputs.store ? &*outputs.store : nullptr, outputs.sample_log.get()},
+        {options_, config_, records, data_, model, *communicator_, agreement_, runner, state,
+         loader, step_log, outputs.store ? &*outputs.store : nullptr, outputs.sample_log.get()},
         schedule, base, start, num_steps);
     auto code = trainer.run();
-    if (auto told = step_log.finish(); !told) log(LogLevel::kWarning, "{}", told.error().message);
+    step_log.finish();
     if (!code) return code;
     print_end(trainer.position(), state, *code);
     if (auto done = communicator_->finalize({timeout(), nullptr}); !done) {
@@ -286,19 +376,31 @@ class TrainCommand {
   }
 
   void print_start(const Loader& loader, double base, const ScaledRate& scaled,
-                   const Resume& resume) const {
+                   const Resume& resume, std::uint64_t num_steps) const {
     const std::string rule = options_.lr > 0 ? std::string("--lr") : scaled.rule;
     say(fmt::format(
         "{}: {} x {} (--accumulate) x {} (--batch) = {} a step; learning rate {:g} ({})",
         config_.name, counted(static_cast<std::size_t>(communicator_->size()), "rank"),
         options_.accumulate, options_.batch, counted(loader.sampler().step_size(), "sample"), base,
         rule));
-    say(loader.note());
+    say(fmt::format("{}; {} epochs; {} on {}; seed {}; {}", loader.note(), options_.epochs,
+                    name_of(options_.precision), device_, options_.seed,
+                    options_.out.empty()
+                        ? "no --out: nothing is saved"
+                        : fmt::format("checkpoints and events in {}", options_.out)));
     if (scaled.warning && options_.lr <= 0) log(LogLevel::kWarning, "{}", *scaled.warning);
     if (!resume.source().empty()) {
       const TrainPosition& at = resume.position();
-      say(fmt::format("resumed from {}: step {}, {} samples of epoch {} seen", resume.source(),
-                      at.step, at.sampler.samples_seen, at.sampler.epoch));
+      const std::uint64_t num_left =
+          loader.sampler().options().num_samples - at.sampler.samples_seen;
+      say(fmt::format(
+          "resumed from {}: step {}, {} samples of epoch {} seen, {} left in steps of {}",
+          resume.source(), at.step, at.sampler.samples_seen, at.sampler.epoch, num_left,
+          loader.sampler().step_size()));
+      if (num_steps == 0) {
+        say(fmt::format("nothing is left to do: {} epochs are done; give more --epochs",
+                        options_.epochs));
+      }
     }
   }
 
@@ -306,6 +408,11 @@ class TrainCommand {
     say(fmt::format("rank {}: {} after step {}, {} skipped; weights {:08x}", communicator_->rank(),
                     code == 0 ? "done" : "stopped", position.step,
                     counted(position.num_skipped, "step"), state.weights_checksum()));
+    if (code != 0 && is_first()) {
+      say(options_.out.empty() ? "nothing was saved: there is no --out"
+                               : fmt::format("saved as {}; the same command goes on from there",
+                                             checkpoint_path(options_.out, position.step)));
+    }
   }
 
   // With JSON on standard output the lines for people go to standard error.
@@ -315,8 +422,10 @@ class TrainCommand {
     std::fflush(to);
   }
 
-  const TrainOptions options_;
+  TrainOptions options_;
   const Config config_;
+  std::string data_;    // which data set it is
+  std::string device_;  // "cpu", "cuda:0"
   const std::unique_ptr<Communicator> communicator_;
   RankAgreement agreement_;
 };
@@ -344,7 +453,6 @@ int run_connected(TrainOptions options, Config config, std::unique_ptr<Communica
 }  // namespace
 
 int run_train(const std::vector<std::string>& words) {
-  install_stop_signals();
   auto options = parse_train_options(words);
   if (!options) return fail(options.error());
   if (options->wants_help) {
@@ -357,10 +465,12 @@ int run_train(const std::vector<std::string>& words) {
     options->batch = static_cast<std::uint32_t>(config->train.batch_per_rank);
   }
   if (options->epochs == 0) options->epochs = static_cast<std::uint64_t>(config->train.epochs);
-  auto communicator = communicator_from_environment(kConnectLimit);
+  auto communicator = communicator_from_environment(std::min<std::chrono::milliseconds>(
+      kConnectLimit, std::chrono::seconds(options->peer_timeout_s)));
   if (!communicator) {
     return fail(with_code(communicator.error(), WorkerExit::kPeerLost).value());
   }
+  install_stop_signals();
   return run_connected(std::move(*options), std::move(*config), std::move(*communicator));
 }
 

@@ -17,7 +17,7 @@ const OptionTable<TrainOptions>& rows() {
       text_row<O>("config", "NAME", "a built-in configuration or a YAML file (required)",
                   &O::config),
       text_row<O>("data", "DIR", "records of petrv2 convert or synth (required)", &O::data),
-      text_row<O>("split", "NAME", "of the records (train)", &O::split),
+      text_row<O>("split", "NAME", "of the records (the only one there, else train)", &O::split),
       text_row<O>("out", "DIR", "for checkpoints and TensorBoard events", &O::out),
       text_row<O>("device", "DEVICE", "cpu, cuda or auto (auto)", &O::device),
       choice_row<O, TrainPrecision>("precision", "fp64|fp32|bf16|fp16",

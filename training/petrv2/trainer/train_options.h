@@ -17,8 +17,8 @@ enum class TrainPrecision { kFp64, kFp32, kBf16, kFp16 };
 
 struct TrainOptions {
   std::string config;
-  std::string data;  // folder of records
-  std::string split = "train";
+  std::string data;             // folder of records
+  std::string split;            // empty: the only one, or train
   std::string out;              // checkpoints and events; empty: none are written
   std::string device = "auto";  // cpu, cuda, auto
   TrainPrecision precision = TrainPrecision::kFp32;

@@ -59,8 +59,9 @@ auto fields(Position& position) {
 
 }  // namespace
 
-TensorMetadata to_metadata(const TrainPosition& position, const std::string& config) {
-  TensorMetadata metadata = {{"format", kFormat}, {"config", config}};
+TensorMetadata to_metadata(const TrainPosition& position, const std::string& config,
+                           const std::string& data) {
+  TensorMetadata metadata = {{"format", kFormat}, {"config", config}, {kDataKey, data}};
   for (const auto& [name, value] : fields(position)) metadata[name] = fmt::format("{}", *value);
   return metadata;
 }
@@ -98,7 +99,7 @@ TrainState::TrainState(const Petrv2& model, AdamW& optimiser, LossScale& loss_sc
 }
 
 Result<SavedCheckpoint> TrainState::save(CheckpointStore& store, const TrainPosition& position,
-                                         const std::string& config) const {
+                                         const std::string& config, const std::string& data) const {
   std::vector<at::Tensor> hosts;
   std::vector<TensorBytes> entries;
   for (const auto& [name, tensor] : tensors_) {
@@ -106,7 +107,7 @@ Result<SavedCheckpoint> TrainState::save(CheckpointStore& store, const TrainPosi
     entries.push_back(
         {{name, dtype_name(tensor.scalar_type()), shape_of(tensor)}, bytes_of(hosts.back())});
   }
-  auto saved = store.save(position.step, entries, to_metadata(position, config));
+  auto saved = store.save(position.step, entries, to_metadata(position, config, data));
   if (!saved) return worker_error(WorkerExit::kData, "{}", saved.error().message);
   return saved;
 }

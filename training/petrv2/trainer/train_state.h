@@ -30,7 +30,9 @@ struct TrainPosition {
 };
 
 // As the metadata of a checkpoint, and back; an error names the key that is missing or no number.
-[[nodiscard]] TensorMetadata to_metadata(const TrainPosition& position, const std::string& config);
+inline constexpr const char* kDataKey = "data";
+[[nodiscard]] TensorMetadata to_metadata(const TrainPosition& position, const std::string& config,
+                                         const std::string& data);
 [[nodiscard]] Result<TrainPosition> from_metadata(const TensorMetadata& metadata);
 
 class TrainState {
@@ -38,7 +40,8 @@ class TrainState {
   TrainState(const Petrv2& model, AdamW& optimiser, LossScale& loss_scale);
 
   [[nodiscard]] Result<SavedCheckpoint> save(CheckpointStore& store, const TrainPosition& position,
-                                             const std::string& config) const;
+                                             const std::string& config,
+                                             const std::string& data) const;
 
   // Every tensor from the file; a missing one, another shape or type is an error and then the
   // tensors are of no use.

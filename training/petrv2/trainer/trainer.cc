@@ -1,6 +1,8 @@
 #include "training/petrv2/trainer/trainer.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 
 #include "base/log.h"
@@ -10,6 +12,9 @@
 
 namespace hvd::petrv2 {
 namespace {
+
+constexpr int kInterrupted = 130;
+constexpr int kTerminated = static_cast<int>(WorkerExit::kTerminated);
 
 double seconds(std::chrono::nanoseconds duration) {
   return std::chrono::duration<double>(duration).count();
@@ -56,9 +61,8 @@ Normalisers Trainer::normalisers(const StepPlan& plan) const {
 Result<StepWishes> Trainer::exchange(const StepWishes& wishes) {
   auto agreed = parts_.agreement.agree(wishes, parts_.log.values());
   if (!agreed) return tl::unexpected(agreed.error());
-  if (auto done = parts_.log.take_means(agreed->means); !done) {
-    return worker_error(WorkerExit::kData, "{}", done.error().message);
-  }
+  if (agreed->means.empty()) return agreed->wishes;
+  parts_.log.take_means(agreed->means);
   position_.num_skipped = parts_.log.skips().total;
   position_.num_skipped_in_a_row = parts_.log.skips().in_a_row;
   if (auto done = check_skips(); !done) return tl::unexpected(done.error());
@@ -70,7 +74,7 @@ Result<void> Trainer::check_skips() const {
   if (skips.in_a_row < parts_.options.max_skipped) return {};
   return worker_error(WorkerExit::kNotFinite,
                       "step {}: the gradient was not finite in {} steps in a row (--max-skipped); "
-                      "lower the learning rate, or use bf16 instead of fp16",
+                      "lower the learning rate; where it was fp16, bf16 has a wider range",
                       parts_.log.last_step(), skips.in_a_row);
 }
 
@@ -124,7 +128,10 @@ void Trainer::log_samples(const StepPlan& plan) {
   }
   line += '\n';
   std::fwrite(line.data(), 1, line.size(), parts_.sample_log);
-  std::fflush(parts_.sample_log);
+  if (std::fflush(parts_.sample_log) == 0) return;
+  log(LogLevel::kWarning, "--sample-log cannot be written: {}; going on without it",
+      std::strerror(errno));
+  parts_.sample_log = nullptr;
 }
 
 // Every rank calls it at the same step. All steps are told of first, so that the counts are right.
@@ -134,9 +141,10 @@ Result<void> Trainer::save() {
     if (auto done = exchange({}); !done) return tl::unexpected(done.error());
   }
   if (parts_.options.out.empty() || saved_step_ == position_.step) return {};
+  parts_.log.flush();
   Result<void> outcome;
   if (parts_.store != nullptr) {
-    auto saved = parts_.state.save(*parts_.store, position_, parts_.config.name);
+    auto saved = parts_.state.save(*parts_.store, position_, parts_.config.name, parts_.data);
     if (!saved) outcome = tl::unexpected(saved.error());
     if (saved) {
       for (const std::string& note : saved->notes) log(LogLevel::kWarning, "{}", note);
@@ -163,7 +171,7 @@ Result<int> Trainer::run() {
     if (agreed->wants_stop || agreed->wants_save) {
       if (auto done = save(); !done) return tl::unexpected(done.error());
     }
-    if (agreed->wants_stop) return static_cast<int>(WorkerExit::kTerminated);
+    if (agreed->wants_stop) return is_interrupted() ? kInterrupted : kTerminated;
     if (auto done = run_step(*plan, std::move(*micro_batches)); !done) {
       return tl::unexpected(done.error());
     }

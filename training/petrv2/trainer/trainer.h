@@ -27,6 +27,7 @@ struct TrainerParts {
   const TrainOptions& options;
   const Config& config;
   const RecordSet& records;
+  const std::string& data;  // which data set it is
   const Petrv2& model;
   Communicator& communicator;
   RankAgreement& agreement;
@@ -43,7 +44,7 @@ class Trainer {
   Trainer(const TrainerParts& parts, Schedule schedule, double base_rate, TrainPosition position,
           std::uint64_t num_steps_to_do);
 
-  // 0 when everything is done, 143 after SIGTERM; errors carry a WorkerExit.
+  // 0 when everything is done, 143 after SIGTERM, 130 after SIGINT; errors carry a WorkerExit.
   [[nodiscard]] Result<int> run();
   [[nodiscard]] const TrainPosition& position() const { return position_; }
 
@@ -58,7 +59,7 @@ class Trainer {
   void log_samples(const StepPlan& plan);
   [[nodiscard]] StepReport report_of(const StepPlan& plan, double lr);
 
-  const TrainerParts parts_;
+  TrainerParts parts_;
   const Schedule schedule_;
   const double base_rate_;
   const std::uint64_t num_steps_to_do_;  // of this run; the loader may end before

@@ -199,6 +199,10 @@ Result<nlohmann::ordered_json> run_configuration(const Config& config,
                                                  const VerifyOptions& options) {
   const auto targets = read_targets(options.boxes);
   if (!targets) return tl::unexpected(targets.error());
+  if (options.device != "cpu" && !at::hasCUDA()) {
+    return make_error(ExitCode::kUsage, "--device {}: no GPU is visible here; use --device cpu",
+                      options.device);
+  }
   const Tf32Guard tf32(options.precision == VerifyPrecision::kTf32);
   const bool is_fp64 = options.precision == VerifyPrecision::kFp64;
   const at::Device device(options.device);
