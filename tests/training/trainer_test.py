@@ -11,6 +11,10 @@ import unittest
 
 from trained import HVDRUN, IS_LONG, PETRV2, Training, read_safetensors
 
+def norm(values):
+    return sum(value * value for value in values) ** 0.5
+
+
 PLAIN = ("--no-augmentation", "--no-dropout", "--no-denoising")
 
 
@@ -45,6 +49,22 @@ class Parallel(Training):
             self.assertLessEqual(abs(loss - alone[0]["loss"][name]), 1e-6 * max(1, abs(loss)), name)
         tenth = ranked[9]["loss"]["total"], alone[9]["loss"]["total"]
         self.assertLessEqual(abs(tenth[0] - tenth[1]), 1e-2 * tenth[1])
+
+    def test_in_fp32_their_first_gradients_agree(self):
+        """By the first moments after one step: a tenth of the gradient."""
+        moments = []
+        for ranks, accumulate in ((4, 1), (1, 4)):
+            out = self.folder / str(ranks)
+            self.train("--steps", 1, "--accumulate", accumulate, *PLAIN, ranks=ranks, out=out)
+            tensors, _ = read_safetensors(self.newest(out))
+            moments.append({name: v for name, v in tensors.items() if "first_moment" in name})
+        self.assertGreater(len(moments[0]), 100)
+        largest = max(norm(values) for values in moments[1].values())
+        for name, values in moments[1].items():
+            difference = norm([a - b for a, b in zip(moments[0][name], values)])
+            limit = 3e-3 if "backbone" in name or "position_encoder" in name else 3e-4
+            # Gradients that are zero but for rounding have no relative size.
+            self.assertLessEqual(difference, limit * norm(values) + 1e-7 * largest, name)
 
     def test_all_ranks_end_with_the_same_weights(self):
         run = self.train("--steps", 3, ranks=4)
