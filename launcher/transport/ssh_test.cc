@@ -347,8 +347,10 @@ TEST_F(SshTest, GoesThroughAProxyCommandAndQuotesItsErrors) {
   start_sshd();
   write_ssh_config("IdentityFile " + scratch_.at("user_key") +
                    "\nProxyCommand bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'");
-  auto opened = open();
-  EXPECT_TRUE(opened) << opened.error().message;
+  {
+    const auto opened = open();
+    EXPECT_TRUE(opened) << opened.error().message;
+  }
   transport_.reset();
   write_ssh_config("ProxyCommand echo bastion is down >&2; exit 1");
   EXPECT_THAT(open_error(), HasSubstr("bastion is down"));
