@@ -25,6 +25,12 @@ template <typename... Args>
   return make_error(static_cast<ExitCode>(code), format, std::forward<Args>(args)...);
 }
 
+// The same error with another exit code.
+[[nodiscard]] inline tl::unexpected<Error> with_exit(Error error, WorkerExit code) {
+  error.code = static_cast<ExitCode>(code);
+  return tl::unexpected(std::move(error));
+}
+
 [[nodiscard]] inline WorkerExit exit_of(CommunicatorFailure::Kind kind) {
   switch (kind) {
     case CommunicatorFailure::Kind::kPeerLost:
@@ -44,8 +50,7 @@ template <typename... Args>
 [[nodiscard]] inline tl::unexpected<Error> collective_error(const Communicator& communicator,
                                                             Error error) {
   const auto failure = communicator.failure();
-  error.code = static_cast<ExitCode>(failure ? exit_of(failure->kind) : WorkerExit::kInternal);
-  return tl::unexpected(std::move(error));
+  return with_exit(std::move(error), failure ? exit_of(failure->kind) : WorkerExit::kInternal);
 }
 
 }  // namespace hvd

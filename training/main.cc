@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "runtime/worker_exit.h"
 #include "training/petrv2/synth/commands.h"
 #include "training/petrv2/trainer/train_command.h"
 #include "training/petrv2/verify/inspect.h"
@@ -31,8 +32,6 @@ constexpr Subcommand kSubcommands[] = {
     {"synth", hvd::petrv2::run_synth, "write a small made-up data set"},
     {"convert", hvd::petrv2::run_convert, "nuScenes tables and images to records"}};
 
-constexpr int kDataError = 74;
-
 // Records and checkpoints are mapped: a file that is cut short under us is a bus error, in any
 // thread.
 [[noreturn]] void report_bus_error(int) {
@@ -40,7 +39,7 @@ constexpr int kDataError = 74;
       "petrv2: error: a file of the data set or a checkpoint was cut short while it was read "
       "(SIGBUS)\n";
   [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, kText.data(), kText.size());
-  _exit(kDataError);
+  _exit(static_cast<int>(hvd::WorkerExit::kData));
 }
 
 void set_signals() {

@@ -1,7 +1,7 @@
 # The trainer and the program.
 add_library(hvdrun_petrv2_trainer STATIC
             petrv2/trainer/batch_maker.cc petrv2/trainer/device.cc petrv2/trainer/rank_agreement.cc
-            petrv2/trainer/step_log.cc petrv2/trainer/step_runner.cc
+            petrv2/trainer/resume.cc petrv2/trainer/step_log.cc petrv2/trainer/step_runner.cc
             petrv2/trainer/stop_signals.cc petrv2/trainer/train_command.cc
             petrv2/trainer/train_options.cc petrv2/trainer/train_state.cc petrv2/trainer/trainer.cc)
 add_library(hvdrun::petrv2_trainer ALIAS hvdrun_petrv2_trainer)
@@ -12,7 +12,8 @@ target_link_libraries(hvdrun_petrv2_trainer
   PRIVATE hvdrun::flags nlohmann_json::nlohmann_json)
 set_target_properties(hvdrun_petrv2_trainer PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 hvdrun_petrv2_compile_together(trainer petrv2/trainer/train_command.cc petrv2/trainer/trainer.cc
-                               petrv2/trainer/train_state.cc petrv2/trainer/step_log.cc)
+                               petrv2/trainer/train_state.cc petrv2/trainer/resume.cc
+                               petrv2/trainer/step_log.cc)
 hvdrun_petrv2_compile_together(step petrv2/trainer/step_runner.cc petrv2/trainer/batch_maker.cc
                                petrv2/trainer/device.cc)
 

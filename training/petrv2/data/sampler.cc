@@ -42,10 +42,19 @@ std::uint64_t Sampler::step_size() const {
   return std::uint64_t{options_.num_ranks} * options_.batch_size * options_.num_micro_batches;
 }
 
-std::uint64_t Sampler::steps_per_epoch() const {
+std::uint64_t Sampler::steps_in(std::uint64_t num_samples) const {
   const std::uint64_t size = step_size();
   const std::uint64_t extra = options_.remainder == Remainder::kPad ? size - 1 : 0;
-  return (options_.num_samples + extra) / size;
+  return (num_samples + extra) / size;
+}
+
+std::uint64_t Sampler::steps_per_epoch() const { return steps_in(options_.num_samples); }
+
+std::uint64_t Sampler::steps_left(SamplerPosition position, std::uint64_t num_epochs) const {
+  position = next_step(position);
+  if (position.epoch >= num_epochs) return 0;
+  return steps_in(options_.num_samples - position.samples_seen) +
+         (num_epochs - 1 - position.epoch) * steps_per_epoch();
 }
 
 std::string Sampler::note() const {

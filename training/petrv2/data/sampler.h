@@ -52,6 +52,8 @@ class Sampler {
   [[nodiscard]] std::uint64_t step_size() const;
   // Of an epoch begun at its beginning.
   [[nodiscard]] std::uint64_t steps_per_epoch() const;
+  // From the step that begins at `position` to the end of epoch num_epochs - 1.
+  [[nodiscard]] std::uint64_t steps_left(SamplerPosition position, std::uint64_t num_epochs) const;
   // One sentence: "10 samples in steps of 4: 2 steps an epoch, 2 samples dropped each epoch".
   [[nodiscard]] std::string note() const;
 
@@ -68,6 +70,7 @@ class Sampler {
  private:
   explicit Sampler(const SamplerOptions& options) : options_(options) {}
   void prepare_epoch(std::uint64_t epoch);
+  [[nodiscard]] std::uint64_t steps_in(std::uint64_t num_samples) const;
 
   SamplerOptions options_;
   std::vector<std::uint64_t> order_;  // of epoch order_epoch_; empty before the first

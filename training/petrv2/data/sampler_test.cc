@@ -85,6 +85,9 @@ TEST(Sampler, AStepIsARunOfThePermutationWhateverItsShape) {
 TEST(Sampler, DropsWhatIsLeftOver) {
   Sampler sampler = make(shape(10, 4, 1, 1));
   EXPECT_EQ(sampler.steps_per_epoch(), 2U);
+  EXPECT_EQ(sampler.steps_left({0, 0}, 3), 6U);
+  EXPECT_EQ(sampler.steps_left({1, 4}, 3), 3U);
+  EXPECT_EQ(sampler.steps_left({2, 8}, 3), 0U);
   EXPECT_EQ(sampler.note(),
             "10 samples in steps of 4: 2 steps an epoch, 2 samples dropped each epoch");
   EXPECT_EQ(sampler.after_step({0, 0}), (SamplerPosition{0, 4}));
@@ -94,6 +97,8 @@ TEST(Sampler, DropsWhatIsLeftOver) {
 TEST(Sampler, PadsTheLastStepFromTheBeginning) {
   Sampler sampler = make(shape(10, 4, 1, 1, Remainder::kPad));
   EXPECT_EQ(sampler.steps_per_epoch(), 3U);
+  EXPECT_EQ(sampler.steps_left({1, 4}, 3), 5U);
+  EXPECT_EQ(sampler.steps_left({2, 12}, 3), 0U);
   EXPECT_EQ(sampler.note(),
             "10 samples in steps of 4: 3 steps an epoch, 2 samples repeated to fill the last one");
   EXPECT_EQ(sampler.after_step({0, 4}), (SamplerPosition{0, 8}));

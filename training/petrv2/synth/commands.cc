@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/plural.h"
+#include "runtime/worker_exit.h"
 #include "training/petrv2/synth/command_line.h"
 #include "training/petrv2/synth/convert.h"
 #include "training/petrv2/synth/synth.h"
@@ -19,11 +20,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kDataError = 74;  // EX_IOERR of sysexits.h
-
 int fail(const Error& error) {
   write_log(LogLevel::kError, error.message);
-  return error.code == ExitCode::kUsage ? static_cast<int>(error.code) : kDataError;
+  return error.code == ExitCode::kUsage ? static_cast<int>(error.code)
+                                        : static_cast<int>(WorkerExit::kData);
 }
 
 void print(const std::string& text) {

@@ -25,6 +25,14 @@ Result<Agreement> RankAgreement::agree(const StepWishes& wishes,
                    {message.begin() + kNumWishes, message.end()}};
 }
 
+Result<void> RankAgreement::check_all_ready(const Result<void>& own, std::string_view what) {
+  const auto agreed = agree({false, false, !own}, {});
+  if (!own) return own;
+  if (!agreed) return tl::unexpected(agreed.error());
+  if (!agreed->wishes.has_failed) return {};
+  return worker_error(WorkerExit::kData, "another rank could not {}", what);
+}
+
 Result<void> RankAgreement::check_same_job(const std::string& description) {
   const std::uint32_t own = crc32c(description);
   std::vector<std::uint8_t> all(sizeof own * static_cast<std::size_t>(communicator_.size()));

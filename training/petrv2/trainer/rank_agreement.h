@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -33,6 +34,10 @@ class RankAgreement {
   // All ranks call it before each step, with equally many values.
   [[nodiscard]] Result<Agreement> agree(const StepWishes& wishes,
                                         const std::vector<double>& values);
+
+  // All ranks call it where each may have failed by itself: its own error, or that another rank
+  // could not do `what` (exit code 74).
+  [[nodiscard]] Result<void> check_all_ready(const Result<void>& own, std::string_view what);
 
   // Every rank's description of the job must be rank 0's; else the error names the ranks that
   // differ (exit code 73).

@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/log.h"
@@ -15,6 +14,7 @@
 #include "runtime/worker_exit.h"
 #include "training/formats/crc32c.h"
 #include "training/petrv2/trainer/device.h"
+#include "training/petrv2/trainer/resume.h"
 #include "training/petrv2/trainer/stop_signals.h"
 #include "training/petrv2/trainer/trainer.h"
 
@@ -22,10 +22,6 @@ namespace hvd::petrv2 {
 namespace {
 
 constexpr auto kConnectLimit = std::chrono::seconds(120);
-
-tl::unexpected<Error> with_code(const Error& error, WorkerExit code) {
-  return worker_error(code, "{}", error.message);
-}
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -45,20 +41,6 @@ int local_rank() {
 
 at::ScalarType weight_type(TrainPrecision precision) {
   return precision == TrainPrecision::kFp64 ? at::kDouble : at::kFloat;
-}
-
-const char* name_of(TrainPrecision precision) {
-  switch (precision) {
-    case TrainPrecision::kFp64:
-      return "fp64";
-    case TrainPrecision::kFp32:
-      return "fp32";
-    case TrainPrecision::kBf16:
-      return "bf16";
-    case TrainPrecision::kFp16:
-      return "fp16";
-  }
-  return "";
 }
 
 SampleOptions sample_options(const Config& config, const TrainOptions& options) {
@@ -83,110 +65,22 @@ std::uint32_t records_sum(const RecordSet& records) {
 }
 
 // What must be the same on all ranks.
-std::string describe(const TrainOptions& o, const Config& config, const RecordSet& records,
+std::string describe(const TrainOptions& o, const Config& config, const std::string& data,
                      const Petrv2& model) {
   std::size_t num_values = 0;
   for (const Parameter& parameter : model.parameters()) {
     num_values += static_cast<std::size_t>(parameter.tensor.numel());
   }
   return fmt::format(
-      "configuration {} ({} parameters, sum {:08x}), {} samples of {} (sum {:08x}), --batch {} "
+      "configuration {} ({} parameters, sum {:08x}), data {} of split {}, --batch {} "
       "--accumulate {} --seed {} --precision {} --epochs {} --steps {} --lr {} --remainder {} "
       "--save-every {} --max-skipped {}, {}, augmentation {}, dropout {}, denoising {}, noise {}",
-      config.name, num_values, crc32c(config.yaml), records.samples().size(), o.split,
-      records_sum(records), o.batch, o.accumulate, o.seed, name_of(o.precision), o.epochs, o.steps,
-      o.lr, o.remainder == Remainder::kPad ? "pad" : "drop", o.save_every, o.max_skipped,
+      config.name, num_values, crc32c(config.yaml), data, o.split, o.batch, o.accumulate, o.seed,
+      name_of(o.precision), o.epochs, o.steps, o.lr,
+      o.remainder == Remainder::kPad ? "pad" : "drop", o.save_every, o.max_skipped,
       o.out.empty() ? "no --out" : "with --out", o.has_augmentation, o.has_dropout, o.has_denoising,
       o.replace_images_by_noise);
 }
-
-// Where the training goes on: rank 0 reads the checkpoint, all get what it holds.
-class Resume {
- public:
-  Resume(const TrainOptions& options, const std::string& data, TrainState& state)
-      : options_(options), data_(data), state_(state) {}
-
-  // Of rank 0 alone.
-  Result<void> read() {
-    NewestCheckpoint newest;
-    if (!options_.out.empty()) {
-      auto found = newest_checkpoint(options_.out);
-      if (!found) return with_code(found.error(), WorkerExit::kData);
-      newest = std::move(*found);
-      for (const std::string& note : newest.notes) log(LogLevel::kWarning, "{}", note);
-    }
-    if (options_.resume == "auto") {
-      return newest.checkpoint ? take(newest.checkpoint->file) : Result<void>();
-    }
-    if (options_.resume != "none") {
-      auto file = SafetensorsFile::open(options_.resume);
-      if (!file) {
-        return make_error(ExitCode::kUsage, "--resume {}: {}; give auto, none or a checkpoint",
-                          options_.resume, file.error().message);
-      }
-      if (auto whole = check_checkpoint(*file); !whole) {
-        return with_code(whole.error(), WorkerExit::kData);
-      }
-      if (auto done = take(*file); !done) return done;
-    }
-    return check_not_behind(newest);
-  }
-
-  // As text and back: what rank 0 tells the others.
-  [[nodiscard]] std::string text() const {
-    return nlohmann::json(to_metadata(position_, "", data_)).dump();
-  }
-  Result<void> take_text(const std::string& text) {
-    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    auto position = from_metadata(json.get<TensorMetadata>());
-    if (!position) return tl::unexpected(position.error());
-    position_ = *position;
-    return {};
-  }
-
-  TrainPosition& position() { return position_; }
-  [[nodiscard]] const TrainPosition& position() const { return position_; }
-  [[nodiscard]] const std::string& source() const { return source_; }
-
- private:
-  // The newest of a folder must be of the training that goes on in it.
-  Result<void> check_not_behind(const NewestCheckpoint& newest) const {
-    if (!newest.checkpoint || newest.checkpoint->step <= position_.step) return {};
-    return make_error(ExitCode::kUsage,
-                      "--resume {} would begin at step {} in {}, which holds step {} of another "
-                      "training; give another --out, or move its checkpoints away",
-                      options_.resume, position_.step, options_.out, newest.checkpoint->step);
-  }
-
-  Result<void> take(const SafetensorsFile& file) {
-    auto position = from_metadata(file.metadata());
-    if (!position) {
-      return with_code(position.error().within(file.path()), WorkerExit::kData);
-    }
-    if (position->seed != options_.seed) {
-      return worker_error(WorkerExit::kData, "{}: it was made with --seed {}; give the same seed",
-                          file.path(), position->seed);
-    }
-    const auto data = file.metadata().find(kDataKey);
-    if (data == file.metadata().end() || data->second != data_) {
-      return worker_error(WorkerExit::kData,
-                          "{}: it was made with another data set ({}; this is {}); give its --data "
-                          "and --split",
-                          file.path(), data == file.metadata().end() ? "none" : data->second,
-                          data_);
-    }
-    if (auto done = state_.load(file); !done) return done;
-    position_ = *position;
-    source_ = file.path();
-    return {};
-  }
-
-  const TrainOptions& options_;
-  const std::string& data_;
-  TrainState& state_;
-  TrainPosition position_;
-  std::string source_;
-};
 
 struct RankZeroOutputs {
   std::optional<CheckpointStore> store;
@@ -199,14 +93,14 @@ Result<RankZeroOutputs> open_outputs(const TrainOptions& options) {
   RankZeroOutputs outputs;
   if (!options.out.empty()) {
     auto store = CheckpointStore::open(options.out, options.keep);
-    if (!store) return with_code(store.error(), WorkerExit::kData);
+    if (!store) return with_exit(store.error(), WorkerExit::kData);
     outputs.store = std::move(*store);
     auto events = EventWriter::create(options.out, static_cast<double>(time(nullptr)), host_name());
-    if (!events) return with_code(events.error(), WorkerExit::kData);
+    if (!events) return with_exit(events.error(), WorkerExit::kData);
     outputs.events = std::move(*events);
   }
   auto progress = Progress::open({options.log_every, options.json});
-  if (!progress) return with_code(progress.error(), WorkerExit::kData);
+  if (!progress) return with_exit(progress.error(), WorkerExit::kData);
   outputs.progress = std::move(*progress);
   if (!options.sample_log.empty()) {
     outputs.sample_log.reset(std::fopen(options.sample_log.c_str(), "ae"));
@@ -216,18 +110,6 @@ Result<RankZeroOutputs> open_outputs(const TrainOptions& options) {
     }
   }
   return outputs;
-}
-
-std::uint64_t steps_left(const Sampler& sampler, SamplerPosition position, std::uint64_t epochs) {
-  position = sampler.next_step(position);
-  if (position.epoch >= epochs) return 0;
-  const std::uint64_t num_left = sampler.options().num_samples > position.samples_seen
-                                     ? sampler.options().num_samples - position.samples_seen
-                                     : 0;
-  const std::uint64_t step = sampler.step_size();
-  const bool is_padded = sampler.options().remainder == Remainder::kPad;
-  const std::uint64_t in_epoch = is_padded ? (num_left + step - 1) / step : num_left / step;
-  return in_epoch + (epochs - 1 - position.epoch) * sampler.steps_per_epoch();
 }
 
 class TrainCommand {
@@ -244,11 +126,8 @@ class TrainCommand {
     Result<void> ready;
     if (!device) ready = tl::unexpected(device.error());
     if (!records) ready = tl::unexpected(records.error());
-    auto agreed = agreement_.agree({false, false, !ready}, {});
-    if (!ready) return tl::unexpected(ready.error());
-    if (!agreed) return tl::unexpected(agreed.error());
-    if (agreed->wishes.has_failed) {
-      return worker_error(WorkerExit::kData, "another rank could not open its data or its device");
+    if (auto all = agreement_.check_all_ready(ready, "open its data or its device"); !all) {
+      return tl::unexpected(all.error());
     }
     return train(*device, *records);
   }
@@ -271,7 +150,7 @@ class TrainCommand {
                                         : fmt::format("there: {}", fmt::join(*splits, ", ")));
     }
     auto records = RecordSet::open(options_.data, options_.split);
-    if (!records) return with_code(records.error(), WorkerExit::kData);
+    if (!records) return with_exit(records.error(), WorkerExit::kData);
     data_ = fmt::format("{} samples, sum {:08x}", records->samples().size(), records_sum(*records));
     return records;
   }
@@ -287,18 +166,17 @@ class TrainCommand {
     device_ = device.str();
     StepRunner runner(model, *communicator_, config_.train, options_);
     TrainState state(model, runner.optimiser(), runner.loss_scale());
-    if (auto same = agreement_.check_same_job(describe(options_, config_, records, model)); !same) {
+    if (auto same = agreement_.check_same_job(describe(options_, config_, data_, model)); !same) {
       return tl::unexpected(same.error());
     }
     Resume resume(options_, data_, state);
     auto outputs = open_and_resume(resume, state);
     if (!outputs) return tl::unexpected(outputs.error());
     auto loader = start_loader(records, resume.position().sampler);
-    auto agreed = agreement_.agree({false, false, !loader}, {});
-    if (!loader) return tl::unexpected(loader.error());
-    if (!agreed) return tl::unexpected(agreed.error());
-    if (agreed->wishes.has_failed) {
-      return worker_error(WorkerExit::kData, "another rank could not start its loader");
+    Result<void> ready;
+    if (!loader) ready = tl::unexpected(loader.error());
+    if (auto all = agreement_.check_all_ready(ready, "start its loader"); !all) {
+      return tl::unexpected(all.error());
     }
     return train_on(model, records, runner, state, **loader, resume, *outputs);
   }
@@ -342,7 +220,7 @@ class TrainCommand {
       return make_error(ExitCode::kUsage, "{}", sampler.error().message);
     }
     auto loader = Loader::start(records, options);
-    if (!loader) return with_code(loader.error(), WorkerExit::kData);
+    if (!loader) return with_exit(loader.error(), WorkerExit::kData);
     return loader;
   }
 
@@ -355,7 +233,7 @@ class TrainCommand {
     const double base = options_.lr > 0 ? options_.lr : scaled.base;
     const Schedule schedule{static_cast<int>(options_.epochs), config_.train.warmup_iterations,
                             config_.train.warmup_ratio, config_.train.min_lr_ratio, total_batch};
-    std::uint64_t num_steps = steps_left(loader.sampler(), start.sampler, options_.epochs);
+    std::uint64_t num_steps = loader.sampler().steps_left(start.sampler, options_.epochs);
     if (options_.steps > 0) num_steps = std::min(num_steps, options_.steps);
     if (is_first()) print_start(loader, base, scaled, resume, num_steps);
     StepLog step_log(step_value_names(config_.model, options_.has_denoising),
@@ -468,7 +346,7 @@ int run_train(const std::vector<std::string>& words) {
   auto communicator = communicator_from_environment(std::min<std::chrono::milliseconds>(
       kConnectLimit, std::chrono::seconds(options->peer_timeout_s)));
   if (!communicator) {
-    return fail(with_code(communicator.error(), WorkerExit::kPeerLost).value());
+    return fail(with_exit(communicator.error(), WorkerExit::kPeerLost).value());
   }
   install_stop_signals();
   return run_connected(std::move(*options), std::move(*config), std::move(*communicator));

@@ -11,6 +11,16 @@ constexpr std::uint64_t kMany = 1'000'000'000;
 constexpr std::uint64_t kMostThreads = 256;
 constexpr std::uint64_t kLongestDay = 86'400;
 
+// Every precision with its word.
+std::vector<std::pair<std::string, TrainPrecision>> precisions() {
+  std::vector<std::pair<std::string, TrainPrecision>> words;
+  for (const auto precision : {TrainPrecision::kFp64, TrainPrecision::kFp32, TrainPrecision::kBf16,
+                               TrainPrecision::kFp16}) {
+    words.emplace_back(name_of(precision), precision);
+  }
+  return words;
+}
+
 const OptionTable<TrainOptions>& rows() {
   using O = TrainOptions;
   static const OptionTable<O> table = {
@@ -21,11 +31,7 @@ const OptionTable<TrainOptions>& rows() {
       text_row<O>("out", "DIR", "for checkpoints and TensorBoard events", &O::out),
       text_row<O>("device", "DEVICE", "cpu, cuda or auto (auto)", &O::device),
       choice_row<O, TrainPrecision>("precision", "fp64|fp32|bf16|fp16",
-                                    "bf16, fp16: of backbone and neck (fp32)",
-                                    {{"fp64", TrainPrecision::kFp64},
-                                     {"fp32", TrainPrecision::kFp32},
-                                     {"bf16", TrainPrecision::kBf16},
-                                     {"fp16", TrainPrecision::kFp16}},
+                                    "bf16, fp16: of backbone and neck (fp32)", precisions(),
                                     &O::precision),
       count_row<O>("epochs", "instead of the configuration's", 1, kMany, &O::epochs),
       count_row<O>("steps", "end after so many more", 1, kMany, &O::steps),
@@ -62,6 +68,20 @@ const OptionTable<TrainOptions>& rows() {
 }
 
 }  // namespace
+
+const char* name_of(TrainPrecision precision) {
+  switch (precision) {
+    case TrainPrecision::kFp64:
+      return "fp64";
+    case TrainPrecision::kFp32:
+      return "fp32";
+    case TrainPrecision::kBf16:
+      return "bf16";
+    case TrainPrecision::kFp16:
+      return "fp16";
+  }
+  return "";
+}
 
 Result<TrainOptions> parse_train_options(const std::vector<std::string>& words) {
   auto options = parse_options(rows(), "train", words);

@@ -15,6 +15,9 @@ namespace hvd::petrv2 {
 // Of the weights (fp64, or fp32 for the rest), and of backbone and neck (bf16, fp16 by autocast).
 enum class TrainPrecision { kFp64, kFp32, kBf16, kFp16 };
 
+// As on the command line: "bf16".
+[[nodiscard]] const char* name_of(TrainPrecision precision);
+
 struct TrainOptions {
   std::string config;
   std::string data;             // folder of records

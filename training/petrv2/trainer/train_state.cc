@@ -108,7 +108,7 @@ Result<SavedCheckpoint> TrainState::save(CheckpointStore& store, const TrainPosi
         {{name, dtype_name(tensor.scalar_type()), shape_of(tensor)}, bytes_of(hosts.back())});
   }
   auto saved = store.save(position.step, entries, to_metadata(position, config, data));
-  if (!saved) return worker_error(WorkerExit::kData, "{}", saved.error().message);
+  if (!saved) return with_exit(saved.error(), WorkerExit::kData);
   return saved;
 }
 
@@ -125,7 +125,7 @@ Result<void> TrainState::load(const SafetensorsFile& file) {
                           dtype_name(tensor.scalar_type()));
     }
     auto bytes = file.bytes(name);
-    if (!bytes) return worker_error(WorkerExit::kData, "{}", bytes.error().message);
+    if (!bytes) return with_exit(bytes.error(), WorkerExit::kData);
     // from_blob takes no const; it is only read from.
     tensor.copy_(at::from_blob(const_cast<char*>(bytes->data()), tensor.sizes(),
                                at::TensorOptions(tensor.scalar_type())));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 
 #include "base/log.h"
 #include "runtime/worker_exit.h"
@@ -35,7 +34,7 @@ Result<std::vector<std::vector<Sample>>> Trainer::read_micro_batches() {
   std::vector<std::vector<Sample>> micro_batches;
   for (std::uint32_t i = 0; i < parts_.options.accumulate; ++i) {
     auto samples = parts_.loader.next();
-    if (!samples) return worker_error(WorkerExit::kData, "{}", samples.error().message);
+    if (!samples) return with_exit(samples.error(), WorkerExit::kData);
     micro_batches.push_back(std::move(*samples));
   }
   return micro_batches;
@@ -90,9 +89,7 @@ StepReport Trainer::report_of(const StepPlan& plan, double lr) {
   report.samples_per_s = static_cast<double>(plan.samples.size()) / duration;
   report.data_wait_s = seconds(wait - last_data_wait_);
   report.memory_bytes = peak_memory(parts_.model.parameters().front().tensor.device());
-  report.eta_s = num_steps_to_do_ == 0
-                     ? std::numeric_limits<double>::quiet_NaN()
-                     : duration * static_cast<double>(num_steps_to_do_ - num_steps_done_);
+  report.eta_s = duration * static_cast<double>(num_steps_to_do_ - num_steps_done_);
   last_step_end_ = now;
   last_data_wait_ = wait;
   return report;
@@ -156,7 +153,7 @@ Result<void> Trainer::save() {
 
 Result<int> Trainer::run() {
   last_step_end_ = std::chrono::steady_clock::now();
-  while (num_steps_to_do_ == 0 || num_steps_done_ < num_steps_to_do_) {
+  while (num_steps_done_ < num_steps_to_do_) {
     const auto plan = parts_.loader.step();
     if (!plan) break;
     StepWishes wishes{is_stop_wanted(), take_save_wish(), false};

@@ -62,7 +62,7 @@ class Trainer {
   TrainerParts parts_;
   const Schedule schedule_;
   const double base_rate_;
-  const std::uint64_t num_steps_to_do_;  // of this run; the loader may end before
+  const std::uint64_t num_steps_to_do_;  // of this run
   TrainPosition position_;
   std::uint64_t num_steps_done_ = 0;
   std::uint64_t saved_step_;  // the newest checkpoint's
