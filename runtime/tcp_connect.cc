@@ -16,6 +16,7 @@
 #include "runtime/tcp_handshake.h"
 #include "runtime/tcp_mesh.h"
 #include "runtime/tcp_socket.h"
+#include "runtime/worker_exit.h"
 
 namespace hvd {
 namespace {
@@ -163,7 +164,7 @@ class Meeting {
     }
     poll(polled.data(), polled.size(), static_cast<int>(poll_time().count()));
     const SteadyTime now = steady_clock::now();
-    if (auto lost = lost_peer()) return make_error("{}", *lost);
+    if (auto lost = lost_peer()) return worker_error(WorkerExit::kPeerLost, "{}", *lost);
     if (now >= deadline_) return missing();
     auto done = advance_all(now);
     if (done) done = redial(now);
@@ -250,13 +251,22 @@ class Meeting {
     }
   }
 
+  // A rank that is dropped before it has greeted dials again; later it may believe that it is
+  // connected. So those who have said nothing go first.
   void drop_oldest_stranger() {
     const auto is_stranger = [](const Attempt& attempt) { return !attempt.handshake.is_dialler(); };
+    const auto is_silent = [](const Attempt& attempt) {
+      return !attempt.handshake.is_dialler() && !attempt.handshake.is_greeted();
+    };
     if (static_cast<std::size_t>(std::count_if(attempts_.begin(), attempts_.end(), is_stranger)) <=
         kMaxStrangers) {
       return;
     }
-    attempts_.erase(std::find_if(attempts_.begin(), attempts_.end(), is_stranger));
+    auto dropped = std::find_if(attempts_.begin(), attempts_.end(), is_silent);
+    if (dropped == attempts_.end()) {
+      dropped = std::find_if(attempts_.begin(), attempts_.end(), is_stranger);
+    }
+    attempts_.erase(dropped);
     ++num_dropped_;
   }
 
@@ -349,8 +359,12 @@ Result<std::unique_ptr<Communicator>> connect(TcpRendezvous& rendezvous,
   auto communicator = std::make_unique<TcpCommunicator>(std::move(mesh));
   // A rank is connected when all are.
   const auto met = communicator->barrier({meeting.time_left(), nullptr});
-  if (!met) return tl::unexpected(met.error());
-  return communicator;
+  if (met) return communicator;
+  const auto failure = communicator->failure();
+  if (!failure || failure->kind == CommunicatorFailure::Kind::kDeadline) {
+    return tl::unexpected(met.error());
+  }
+  return with_exit(met.error(), exit_of(failure->kind));
 }
 
 }  // namespace

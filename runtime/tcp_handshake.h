@@ -57,6 +57,9 @@ class TcpHandshake {
   // The connection broke before anything was said: it may be tried again.
   [[nodiscard]] bool may_retry() const { return may_retry_; }
   [[nodiscard]] bool is_dialler() const { return is_dialler_; }
+  // Of an acceptor: the other side has greeted as a rank of this job, and may hold itself for
+  // connected as soon as it has sent its proof.
+  [[nodiscard]] bool is_greeted() const { return !dial_greeting_.empty(); }
 
  private:
   enum class Step { kConnecting, kWriteGreeting, kReadGreeting, kWriteProof, kReadProof, kOver };
