@@ -63,6 +63,7 @@ long: build
 bench: deps build
 	/usr/bin/python3 tests/bench/launch.py
 	.venv/bin/python tests/bench/allreduce.py
+	.venv/bin/python tests/bench/rendezvous_scale.py
 
 asan: asan-build
 	$(SANITIZER_ENV) $(CTEST) --test-dir build-asan -L '^unit$$' -j $(JOBS)

@@ -553,6 +553,98 @@ TEST_F(Rendezvous, OpenCallEndsWithTheJob) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(Rendezvous, RegistrationIsRelayedAndItsAnswerIsTheWorkers) {
+  start_job();
+  v1::RegisterReply reply;
+  std::thread worker([&] {
+    grpc::ClientContext context;
+    limit(&context, 10s);
+    v1::Registration registration;
+    registration.set_rank(5);
+    const grpc::Status status = worker_->Register(&context, registration, &reply);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(status.error_message(), "told by the launcher");
+  });
+  const auto asked = next(v1::ControlReply::kStoreRequest).store_request();
+  EXPECT_EQ(asked.registration().registration().rank(), 5u);
+  EXPECT_GT(asked.registration().timeout_ms(), 5000);
+  reply_to(asked, v1::STORE_STATUS_MISMATCH, "");
+  worker.join();
+}
+
+TEST_F(Rendezvous, BeatsReachTheLauncherAndALateWorkerHasItsProcessTold) {
+  start_job();
+  grpc::ClientContext context;
+  limit(&context, 10s);
+  const auto watch = worker_->Watch(&context);
+  v1::WorkerBeat beat;
+  beat.set_rank(0);
+  beat.set_size(1);
+  beat.set_period_ms(100);
+  beat.set_step(7);
+  EXPECT_TRUE(watch->Write(beat));
+  auto beats = next(v1::ControlReply::kWorkerBeats).worker_beats();
+  ASSERT_EQ(beats.beats_size(), 1);
+  EXPECT_EQ(beats.beats(0).step(), 7u);
+  EXPECT_EQ(beats.beats(0).pid(), getpid());  // who sent it is this process
+  EXPECT_EQ(beats.beats(0).silent_ms(), 0);
+  beats = next(v1::ControlReply::kWorkerBeats).worker_beats();
+  ASSERT_EQ(beats.beats_size(), 1);
+  EXPECT_GE(beats.beats(0).silent_ms(), 200);
+  EXPECT_EQ(beats.beats(0).process_state().size(), 1u);
+  watch->WritesDone();
+  EXPECT_TRUE(watch->Finish().ok());
+}
+
+TEST_F(Rendezvous, AStopOfABrokenJobReachesTheWorkersBeforeTheSignal) {
+  start_job();
+  grpc::ClientContext context;
+  limit(&context, 10s);
+  const auto watch = worker_->Watch(&context);
+  v1::WorkerBeat beat;
+  beat.set_size(1);
+  EXPECT_TRUE(watch->Write(beat));
+  next(v1::ControlReply::kWorkerBeats);
+  v1::ControlRequest dump;
+  dump.mutable_worker_notice()->set_kind(v1::WorkerNotice::KIND_DUMP);
+  EXPECT_TRUE(control_->Write(dump));
+  v1::ControlRequest stop;
+  stop.mutable_stop()->set_grace_ms(500);
+  stop.mutable_stop()->set_reason("rank 3 was killed");
+  stop.mutable_stop()->set_abort(true);
+  EXPECT_TRUE(control_->Write(stop));
+  v1::WorkerNotice notice;
+  ASSERT_TRUE(watch->Read(&notice));
+  EXPECT_EQ(notice.kind(), v1::WorkerNotice::KIND_DUMP);
+  ASSERT_TRUE(watch->Read(&notice));
+  EXPECT_EQ(notice.kind(), v1::WorkerNotice::KIND_ABORT);
+  EXPECT_EQ(notice.reason(), "rank 3 was killed");
+  EXPECT_EQ(next(v1::ControlReply::kExited).exited().signalled(), SIGTERM);
+  EXPECT_TRUE(next(v1::ControlReply::kFinished).finished().clean());
+  say_bye_and_expect_ok();
+  EXPECT_FALSE(watch->Read(&notice));
+  EXPECT_TRUE(watch->Finish().ok());
+}
+
+TEST_F(Rendezvous, AStopThatTheUserWantsIsNoAbort) {
+  start_job();
+  grpc::ClientContext context;
+  limit(&context, 10s);
+  const auto watch = worker_->Watch(&context);
+  v1::WorkerBeat beat;
+  beat.set_size(1);
+  EXPECT_TRUE(watch->Write(beat));
+  next(v1::ControlReply::kWorkerBeats);
+  v1::ControlRequest stop;
+  stop.mutable_stop()->set_grace_ms(500);
+  EXPECT_TRUE(control_->Write(stop));
+  EXPECT_TRUE(next(v1::ControlReply::kFinished).finished().clean());
+  say_bye_and_expect_ok();
+  v1::WorkerNotice notice;
+  EXPECT_FALSE(watch->Read(&notice));
+  EXPECT_TRUE(watch->Finish().ok());
+}
+
 TEST_F(Rendezvous, TooLargeAKeyIsRefusedOnTheNode) {
   start_job();
   grpc::ClientContext context;

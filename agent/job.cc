@@ -70,7 +70,9 @@ Job::Job(Loop& loop, ShimProcess shim, Config config)
         *reply.mutable_store_request() = std::move(request);
         service_.send(std::move(reply));
       }),
-      rendezvous_(loop, store_),
+      rendezvous_(loop, store_,
+                  {[this](const v1::WorkerBeat& beat, pid_t pid) { take_beat(beat, pid); },
+                   [this](std::uint32_t rank) { beats_.forget(rank); }}),
       shim_(loop, std::move(shim),
             {[this](v1::FromShim&& message) { take_shim_message(std::move(message)); },
              [this] { end_shim_batch(); }, [this] { handle(JobEvent::kShimGone); }}),
@@ -78,6 +80,7 @@ Job::Job(Loop& loop, ShimProcess shim, Config config)
       hang_up_(loop),
       lease_timer_(loop),
       leave_timer_(loop),
+      beat_timer_(loop),
       entered_(boottime_now()) {}
 
 Result<void> Job::start(UniqueFd stream) {
@@ -166,6 +169,9 @@ void Job::configure() {
   if (auto listening = rendezvous_.start(rendezvous_path(job_dir_)); !listening) {
     return refuse(listening.error().message);
   }
+  if (hello_.wants_timeline()) {
+    if (auto made = make_timeline_dir(); !made) return refuse(made.error().message);
+  }
   const Nanos lease = std::chrono::milliseconds(hello_.lease_ms());
   shim_.start_pings(lease);
   last_heartbeat_ = boottime_now();
@@ -174,6 +180,7 @@ void Job::configure() {
   output_->add_credit(std::exchange(early_credit_, 0));
   hello_reply_ = preflight(hello_, base_env(config_.node_env, hello_));
   hello_reply_.set_job_dir(job_dir_);
+  hello_reply_.set_timeline_dir(timeline_dir_);
   if (hello_.has_fabric_listen()) {
     *hello_reply_.mutable_fabric_listen() =
         master_port_.open(hello_.fabric_listen(), hello_.job_id());
@@ -182,7 +189,8 @@ void Job::configure() {
 
 void Job::spawn() {
   master_port_.end_check();
-  const SpawnContext context{config_.node_env, hello_, hello_reply_.executable(), job_dir_};
+  const SpawnContext context{config_.node_env, hello_, hello_reply_.executable(), job_dir_,
+                             timeline_dir_};
   for (v1::ShimSpawn& part : make_shim_spawns(context, request_.spawn())) {
     v1::ToShim message;
     *message.mutable_spawn() = std::move(part);
@@ -259,6 +267,7 @@ void Job::close() {
 
 void Job::shut_down() {
   if (!job_dir_.empty()) remove_job_dir(job_dir_);
+  leave_timeline();
   const auto one_down = [this] {
     if (++num_servers_down_ == kNumServers) loop_.stop();
   };

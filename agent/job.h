@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/beat_book.h"
 #include "agent/job_state.h"
 #include "agent/leftovers.h"
 #include "agent/master_port.h"
@@ -19,6 +20,7 @@
 #include "agent/service_edge.h"
 #include "agent/shim_watch.h"
 #include "agent/store_relay.h"
+#include "agent/timeline_files.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "hvdrun/v1/agent.pb.h"
@@ -70,16 +72,30 @@ class Job {
   void send_output();
   void probe(const hvdrun::v1::FabricProbe& request);
 
+  // job_watch.cc: the workers of the runtime
+  void take_stop(const hvdrun::v1::Stop& stop);
+  void take_beat(const hvdrun::v1::WorkerBeat& beat, pid_t pid);
+  void arm_beats();
+  void send_beats();
+
+  // job_timeline.cc
+  [[nodiscard]] Result<void> make_timeline_dir();
+  void take_fetch();
+  void send_files();
+  void leave_timeline();
+
   Loop& loop_;
   const Config config_;
   ServiceEdge service_;
   StoreRelay store_;
+  BeatBook beats_;
   RendezvousEdge rendezvous_;
   ShimWatch shim_;
   MasterPort master_port_;
   boost::asio::posix::stream_descriptor hang_up_;
   boost::asio::steady_timer lease_timer_;  // of the hello, then of the lease
   boost::asio::steady_timer leave_timer_;
+  boost::asio::steady_timer beat_timer_;  // runs while the book has a worker
   std::optional<Leftovers> leftovers_;
 
   JobState state_ = JobState::kNew;
@@ -89,12 +105,16 @@ class Job {
   hvdrun::v1::HelloReply hello_reply_;  // waits for the shim to be ready
   bool is_hello_answered_ = false;
   bool is_finished_seen_ = false;
+  bool has_launcher_said_bye_ = false;
   std::string job_dir_;
+  std::string timeline_dir_;                     // empty: none is wanted
+  std::optional<TimelineFiles> timeline_files_;  // once they were asked for
   Nanos last_heartbeat_{0};
   std::optional<OutputQueue> output_;
   std::uint64_t early_credit_ = 0;                 // given before the hello
   std::uint64_t unacknowledged_ = 0;               // log bytes taken over in this batch
   std::map<std::uint32_t, std::int32_t> running_;  // rank -> pid
+  bool is_beat_timer_set_ = false;
   int num_servers_down_ = 0;
 };
 

@@ -13,6 +13,7 @@ namespace hvd {
 namespace {
 
 constexpr std::size_t kIdDigits = 8;
+constexpr std::size_t kTimelineIdDigits = 16;
 
 // Makes the folder if it is missing, then checks what stands there: never through a link.
 Result<void> claim_parent(const std::string& path) {
@@ -69,6 +70,23 @@ Result<std::string> plan_job_dir(const std::vector<std::string>& parents, std::s
     reasons += (reasons.empty() ? "" : "; ") + path.error().message;
   }
   return make_error("no folder for the job can be made: {}", reasons);
+}
+
+std::vector<std::string> timeline_dir_parents(uid_t uid) {
+  return {fmt::format("/var/tmp/hvdrun-{}", uid), fmt::format("/tmp/hvdrun-{}", uid)};
+}
+
+Result<std::string> plan_timeline_dir(const std::vector<std::string>& parents,
+                                      std::string_view job_id, unsigned node) {
+  std::string reasons;
+  for (const std::string& parent : parents) {
+    const auto claimed = claim_parent(parent);
+    if (claimed) {
+      return fmt::format("{}/{}-{}-timeline", parent, job_id.substr(0, kTimelineIdDigits), node);
+    }
+    reasons += (reasons.empty() ? "" : "; ") + claimed.error().message;
+  }
+  return make_error("no folder for the timeline can be made: {}", reasons);
 }
 
 Result<void> make_job_dir(const std::string& path) {

@@ -25,6 +25,14 @@ namespace hvd {
 
 [[nodiscard]] Result<void> make_job_dir(const std::string& path);
 
+// Where folders of timelines may stand, best first: on disk, because they may be large, and where
+// they stay when the user's last session on the node has ended. Pure.
+[[nodiscard]] std::vector<std::string> timeline_dir_parents(uid_t uid);
+
+// As plan_job_dir(), but the path follows from the job, so that one line can tell it for all nodes.
+[[nodiscard]] Result<std::string> plan_timeline_dir(const std::vector<std::string>& parents,
+                                                    std::string_view job_id, unsigned node);
+
 // The rendezvous socket in a job folder.
 [[nodiscard]] std::string rendezvous_path(std::string_view job_dir);
 

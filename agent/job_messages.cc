@@ -28,11 +28,9 @@ void Job::take_control(v1::ControlRequest&& request) {
     case v1::ControlRequest::kSpawn:
       return handle(JobEvent::kSpawn);
     case v1::ControlRequest::kStop:
-      to_shim.mutable_stop()->set_grace_ms(request_.stop().grace_ms());
-      to_shim.mutable_stop()->set_signal(request_.stop().signal());
-      to_shim.mutable_stop()->set_reason(request_.stop().reason());
-      shim_.send(to_shim);
-      return;
+      return take_stop(request_.stop());
+    case v1::ControlRequest::kWorkerNotice:
+      return rendezvous_.notify(request_.worker_notice(), [] {});
     case v1::ControlRequest::kSignal:
       to_shim.mutable_signal()->set_signal(request_.signal().signal());
       shim_.send(to_shim);
@@ -41,7 +39,10 @@ void Job::take_control(v1::ControlRequest&& request) {
       return take_heartbeat(request_.heartbeat());
     case v1::ControlRequest::kStoreReply:
       return store_.take_reply(request_.store_reply());
+    case v1::ControlRequest::kFetchFiles:
+      return take_fetch();
     case v1::ControlRequest::kBye:
+      has_launcher_said_bye_ = true;
       return handle(JobEvent::kBye);
     case v1::ControlRequest::MESSAGE_NOT_SET:
       // Of a newer launcher: what this agent does not know it need not do.
@@ -136,7 +137,8 @@ void Job::end_shim_batch() {
 void Job::send_output() {
   if (!output_ || !service_.is_output_idle()) return;
   v1::OutputReply batch = output_->next_batch();
-  if (batch.chunks_size() > 0) service_.send_output(std::move(batch));
+  if (batch.chunks_size() > 0) return service_.send_output(std::move(batch));
+  send_files();
 }
 
 }  // namespace hvd

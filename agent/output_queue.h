@@ -26,6 +26,9 @@ class OutputQueue {
 
   void push(hvdrun::v1::LogChunk chunk);
   void add_credit(std::uint64_t bytes) { credit_ += bytes; }
+  // For what else is sent on the same credit.
+  [[nodiscard]] std::uint64_t credit() const { return credit_; }
+  void spend_credit(std::uint64_t bytes) { credit_ -= bytes; }
 
   // The next batch: not more data than the credit, which it takes, nor than a batch may hold. Empty
   // if there is nothing to send now. A chunk larger than the credit is split.

@@ -1,10 +1,10 @@
 # hvdrun_agent: the job on this node; its *_edge files speak gRPC. hvd-agent: the program, with the
 # shim in it, one static file that needs nothing of the node.
 add_library(hvdrun_agent STATIC
-  executable.cc fabric.cc fabric_probe.cc interfaces.cc job.cc job_dir.cc job_messages.cc
-  job_state.cc leftovers.cc master_port.cc output_queue.cc preflight.cc read_file.cc
+  beat_book.cc executable.cc fabric.cc fabric_probe.cc interfaces.cc job.cc job_dir.cc job_messages.cc
+  job_state.cc job_timeline.cc job_watch.cc leftovers.cc master_port.cc output_queue.cc preflight.cc read_file.cc
   rendezvous_edge.cc server_edge.cc service_edge.cc shim_channel.cc shim_process.cc shim_watch.cc
-  spool.cc stdio_stream.cc store_relay.cc worker_spec.cc)
+  spool.cc stdio_stream.cc store_relay.cc timeline_files.cc watch_edge.cc worker_spec.cc)
 add_library(hvdrun::agent ALIAS hvdrun_agent)
 add_dependencies(hvdrun_agent hvdrun_services)  # its generated headers
 target_link_libraries(hvdrun_agent PUBLIC hvdrun::proto hvdrun::base PRIVATE hvdrun::flags)
@@ -24,7 +24,8 @@ endif()
 set_source_files_properties(rendezvous_edge.cc service_edge.cc PROPERTIES
                             COMPILE_OPTIONS -Wno-overloaded-virtual)
 
-hvdrun_test(agent_test SRCS agent_test.cc LIBS hvdrun_agent hvdrun_shim hvdrun_services PkgConfig::GRPC
+hvdrun_test(beat_book_test SRCS beat_book_test.cc LIBS hvdrun_agent protobuf)
+hvdrun_test(agent_test SRCS agent_test.cc timeline_files_test.cc LIBS hvdrun_agent hvdrun_shim hvdrun_services PkgConfig::GRPC
             protobuf)
 hvdrun_test(agent_process_test SRCS agent_process_test.cc
             LIBS hvdrun::base hvdrun_services PkgConfig::GRPC protobuf)

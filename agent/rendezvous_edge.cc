@@ -6,64 +6,52 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <charconv>
 #include <chrono>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "agent/server_edge.h"
+#include "agent/watch_edge.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "hvdrun/v1/rendezvous.grpc.pb.h"
+#include "proto/store_call_edge.h"
 
 namespace hvd {
 namespace {
 
 namespace v1 = hvdrun::v1;
 
-// gRPC gives a call without a deadline the end of time; the store needs a number.
-constexpr auto kLongestWait = std::chrono::hours(24 * 365);
-
 // For the answers to calls that the end of the job has ended.
 constexpr auto kShutdownLimit = std::chrono::milliseconds(100);
 
-std::int64_t timeout_ms(const grpc::CallbackServerContext& context) {
-  const auto left = context.deadline() - std::chrono::system_clock::now();
-  const auto bounded = std::clamp<std::chrono::system_clock::duration>(
-      left, std::chrono::milliseconds(1), kLongestWait);
-  return std::chrono::duration_cast<std::chrono::milliseconds>(bounded).count();
-}
+// A worker that does not take a notice within this time delays nobody else's.
+constexpr auto kNoticeLimit = std::chrono::milliseconds(50);
 
-grpc::Status to_status(const v1::StoreReply& reply) {
-  switch (reply.status()) {
-    case v1::STORE_STATUS_OK:
-      return grpc::Status::OK;
-    case v1::STORE_STATUS_TIMEOUT:
-      return {grpc::StatusCode::DEADLINE_EXCEEDED, reply.text()};
-    case v1::STORE_STATUS_CONFLICT:
-      return {grpc::StatusCode::ALREADY_EXISTS, reply.text()};
-    case v1::STORE_STATUS_TOO_LARGE:
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED, reply.text()};
-    case v1::STORE_STATUS_CANCELLED:
-      return {grpc::StatusCode::UNAVAILABLE, reply.text()};
-    default:
-      return {grpc::StatusCode::INTERNAL, "the launcher sent an unknown status"};
-  }
+// gRPC names a connection of a descriptor "fd:N"; a name of another form tells no process.
+int descriptor_in(std::string_view peer) {
+  int fd = -1;
+  if (peer.starts_with("fd:")) std::from_chars(peer.data() + 3, peer.data() + peer.size(), fd);
+  return fd;
 }
 
 // One call of a worker. Owners: gRPC until OnDone, the relay until it has answered; OnDone comes
 // only after the answer, and what it posts is the last the loop hears of the call.
 class UnaryCall final : public grpc::ServerUnaryReactor, public StoreCall {
  public:
-  // On gRPC's thread. `value` is where a Get's reply takes its value; null for the others.
-  UnaryCall(Loop& loop, StoreRelay& relay, v1::StoreRequest request, std::string* value)
-      : loop_(loop), relay_(relay), request_(std::move(request)), value_(value) {
+  // On gRPC's thread. `take` puts what the call's own reply has of the store's there, on the loop.
+  using Take = std::function<void(const v1::StoreReply&)>;
+  UnaryCall(Loop& loop, StoreRelay& relay, v1::StoreRequest request, Take take = {})
+      : loop_(loop), relay_(relay), request_(std::move(request)), take_(std::move(take)) {
     boost::asio::post(loop_, [this] { start(); });
   }
 
   void answer(const v1::StoreReply& reply) override {
-    if (value_ != nullptr) *value_ = reply.value();
-    Finish(to_status(reply));
+    if (take_) take_(reply);
+    Finish(store_status(reply));
   }
 
  private:
@@ -84,51 +72,65 @@ class UnaryCall final : public grpc::ServerUnaryReactor, public StoreCall {
   Loop& loop_;
   StoreRelay& relay_;
   v1::StoreRequest request_;
-  std::string* const value_;  // gRPC's, valid until OnDone
-  std::uint64_t id_ = 0;      // the loop's
+  const Take take_;       // its reply is gRPC's, valid until OnDone
+  std::uint64_t id_ = 0;  // the loop's
 };
 
 }  // namespace
 
 struct RendezvousEdge::Impl final : v1::Rendezvous::CallbackService {
-  Impl(Loop& the_loop, StoreRelay& the_relay)
-      : loop(the_loop), relay(the_relay), listener(the_loop) {}
+  Impl(Loop& the_loop, StoreRelay& the_relay, Handlers the_handlers)
+      : loop(the_loop),
+        relay(the_relay),
+        handlers(std::move(the_handlers)),
+        watch(loop, {[this](const std::string& peer, const v1::WorkerBeat& beat) {
+                       handlers.on_beat(beat, pid_of(peer));
+                     },
+                     [this](std::uint32_t rank) { handlers.on_watch_end(rank); }}),
+        listener(the_loop) {}
 
   grpc::ServerUnaryReactor* Put(grpc::CallbackServerContext*, const v1::PutRequest* asked,
                                 v1::PutReply*) override {
-    v1::StoreRequest request;
-    request.mutable_put()->set_key(asked->key());
-    request.mutable_put()->set_value(asked->value());
-    request.mutable_put()->set_generation(asked->generation());
-    return new UnaryCall(loop, relay, std::move(request), nullptr);
+    return new UnaryCall(loop, relay, store_request(*asked));
   }
 
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::GetRequest* asked,
                                 v1::GetReply* reply) override {
-    v1::StoreRequest request;
-    request.mutable_get()->set_key(asked->key());
-    request.mutable_get()->set_generation(asked->generation());
-    request.mutable_get()->set_timeout_ms(timeout_ms(*context));
-    return new UnaryCall(loop, relay, std::move(request), reply->mutable_value());
+    return new UnaryCall(
+        loop, relay, store_request(*asked, store_timeout_ms(*context)),
+        [reply](const v1::StoreReply& answer) { reply->set_value(answer.value()); });
   }
 
   grpc::ServerUnaryReactor* Barrier(grpc::CallbackServerContext* context,
                                     const v1::BarrierRequest* asked, v1::BarrierReply*) override {
-    v1::StoreRequest request;
-    v1::StoreBarrier* barrier = request.mutable_barrier();
-    barrier->set_name(asked->name());
-    barrier->set_generation(asked->generation());
-    barrier->set_rank(asked->rank());
-    barrier->set_size(asked->size());
-    barrier->set_timeout_ms(timeout_ms(*context));
-    return new UnaryCall(loop, relay, std::move(request), nullptr);
+    return new UnaryCall(loop, relay, store_request(*asked, store_timeout_ms(*context)));
+  }
+
+  grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
+                                     const v1::Registration* asked,
+                                     v1::RegisterReply* reply) override {
+    return new UnaryCall(
+        loop, relay, store_request(*asked, store_timeout_ms(*context)),
+        [reply](const v1::StoreReply& answer) { *reply->mutable_warnings() = answer.warnings(); });
+  }
+
+  grpc::ServerBidiReactor<v1::WorkerBeat, v1::WorkerNotice>* Watch(
+      grpc::CallbackServerContext* context) override {
+    return watch.open(context->peer());
   }
 
   void accept();
   void take_connection(UniqueFd connection);
+  [[nodiscard]] pid_t pid_of(const std::string& peer) const {
+    const auto found = pids.find(descriptor_in(peer));
+    return found == pids.end() ? 0 : found->second;
+  }
 
   Loop& loop;
   StoreRelay& relay;
+  const Handlers handlers;
+  WatchEdge watch;
+  std::unordered_map<int, pid_t> pids;  // of the process behind each descriptor, the last one's
   boost::asio::posix::stream_descriptor listener;
   std::unique_ptr<grpc::Server> server;
 };
@@ -153,11 +155,13 @@ void RendezvousEdge::Impl::take_connection(UniqueFd connection) {
                peer.pid);
   }
   if (!server) server = start_server(this);
-  if (server) grpc::AddInsecureChannelFromFd(server.get(), connection.release());
+  if (!server) return;
+  pids[connection.get()] = peer.pid;
+  grpc::AddInsecureChannelFromFd(server.get(), connection.release());
 }
 
-RendezvousEdge::RendezvousEdge(Loop& loop, StoreRelay& relay)
-    : impl_(std::make_unique<Impl>(loop, relay)) {}
+RendezvousEdge::RendezvousEdge(Loop& loop, StoreRelay& relay, Handlers handlers)
+    : impl_(std::make_unique<Impl>(loop, relay, std::move(handlers))) {}
 
 RendezvousEdge::~RendezvousEdge() = default;
 
@@ -178,9 +182,14 @@ Result<void> RendezvousEdge::start(const std::string& path) {
   return {};
 }
 
+void RendezvousEdge::notify(const v1::WorkerNotice& notice, std::function<void()> done) {
+  impl_->watch.notify(notice, kNoticeLimit, std::move(done));
+}
+
 void RendezvousEdge::shutdown(std::function<void()> done) {
   boost::system::error_code ignored;
   impl_->listener.close(ignored);
+  impl_->watch.close();
   shut_down_server(impl_->server.get(), impl_->loop, kShutdownLimit, std::move(done));
 }
 

@@ -1,52 +1,15 @@
 #include "agent/spool.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-
 #include <array>
 #include <cstring>
 #include <utility>
+
+#include "base/disk_file.h"
 
 namespace hvd {
 namespace {
 
 constexpr std::uint64_t kSegmentBytes = 8u << 20;
-
-// O_TMPFILE where the file system has it, else a name that is taken away at once.
-UniqueFd open_unlinked(const std::string& folder) {
-  UniqueFd file(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (file.is_valid()) return file;
-  std::string name = folder + "/spool-XXXXXX";
-  file.reset(mkostemp(name.data(), O_CLOEXEC));
-  if (file.is_valid()) unlink(name.c_str());
-  return file;
-}
-
-bool write_at(int fd, const char* data, std::size_t size, std::uint64_t offset) {
-  while (size > 0) {
-    const ssize_t n = pwrite(fd, data, size, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    data += n;
-    size -= static_cast<std::size_t>(n);
-    offset += static_cast<std::uint64_t>(n);
-  }
-  return true;
-}
-
-bool read_at(int fd, char* data, std::size_t size, std::uint64_t offset) {
-  while (size > 0) {
-    const ssize_t n = pread(fd, data, size, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    data += n;
-    size -= static_cast<std::size_t>(n);
-    offset += static_cast<std::uint64_t>(n);
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -54,7 +17,7 @@ Spool::Spool(std::string folder, std::uint64_t cap_bytes)
     : folder_(std::move(folder)), cap_bytes_(cap_bytes) {}
 
 bool Spool::open_segment() {
-  UniqueFd file = open_unlinked(folder_);
+  UniqueFd file = open_unnamed(folder_);
   if (!file.is_valid()) return false;
   segments_.push_back({std::move(file), 0, 0});
   return true;
@@ -70,7 +33,7 @@ bool Spool::append(std::string_view record) {
   std::string framed(sizeof length, '\0');
   std::memcpy(framed.data(), &length, sizeof length);
   framed.append(record);
-  if (!write_at(segment.file.get(), framed.data(), framed.size(), segment.written)) {
+  if (write_at(segment.file.get(), framed, segment.written) != 0) {
     // What is half written lies beyond `written` and is overwritten by the next record.
     if (is_new) segments_.pop_back();
     return false;
@@ -86,14 +49,14 @@ std::optional<std::string> Spool::take() {
   std::uint32_t length = 0;
   std::array<char, sizeof length> header{};
   std::string record;
-  bool is_read = read_at(segment.file.get(), header.data(), header.size(), segment.read);
+  bool is_read = read_at(segment.file.get(), header.data(), header.size(), segment.read) == 0;
   if (is_read) {
     std::memcpy(&length, header.data(), sizeof length);
     is_read = segment.read + sizeof length + length <= segment.written;
   }
   if (is_read) {
     record.resize(length);
-    is_read = read_at(segment.file.get(), record.data(), length, segment.read + sizeof length);
+    is_read = read_at(segment.file.get(), record.data(), length, segment.read + sizeof length) == 0;
   }
   if (!is_read) {
     drop_oldest_segment();

@@ -73,6 +73,12 @@ void StoreRelay::end_all(const std::string& text) {
 }
 
 std::optional<std::string> check_store_request(const v1::StoreRequest& request) {
+  if (request.has_registration()) {
+    const std::size_t bytes = request.ByteSizeLong();
+    if (bytes <= StoreRelay::kMaxRegistrationBytes) return std::nullopt;
+    return fmt::format("the registration has {} bytes; at most {} are allowed", bytes,
+                       StoreRelay::kMaxRegistrationBytes);
+  }
   const std::string& key = key_of(request);
   if (key.empty()) return "the key is empty";
   if (key.size() > StoreRelay::kMaxKeyBytes) {

@@ -26,6 +26,7 @@ class StoreRelay {
  public:
   static constexpr std::size_t kMaxKeyBytes = 256;
   static constexpr std::size_t kMaxValueBytes = 1u << 20;
+  static constexpr std::size_t kMaxRegistrationBytes = 65536;
   static constexpr std::size_t kMaxPending = 4096;
 
   using Send = std::function<void(hvdrun::v1::StoreRequest)>;

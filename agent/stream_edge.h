@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/loop.h"
@@ -27,8 +28,10 @@ class StreamCall final : public grpc::ServerBidiReactor<Request, Reply> {
     std::function<void(StreamCall*)> on_end;      // the peer has gone or will say no more; once
   };
 
-  // On gRPC's thread. `handlers` is not owned and outlives the server.
-  StreamCall(Loop& loop, const Handlers& handlers) : loop_(loop), handlers_(handlers) {
+  // On gRPC's thread. `handlers` is not owned and outlives the server; `peer` is gRPC's name of the
+  // connection, where somebody asks.
+  StreamCall(Loop& loop, const Handlers& handlers, std::string peer = {})
+      : loop_(loop), handlers_(handlers), peer_(std::move(peer)) {
     post([](StreamCall* self) { self->handlers_.on_open(self); });
   }
 
@@ -43,6 +46,7 @@ class StreamCall final : public grpc::ServerBidiReactor<Request, Reply> {
     if (queue_.size() == 1) this->StartWrite(&queue_.front());
   }
 
+  [[nodiscard]] const std::string& peer() const { return peer_; }
   [[nodiscard]] bool is_writing() const { return !queue_.empty(); }
   [[nodiscard]] std::size_t num_queued() const { return queue_.size(); }
 
@@ -92,6 +96,7 @@ class StreamCall final : public grpc::ServerBidiReactor<Request, Reply> {
 
   Loop& loop_;  // not owned, outlives the server
   const Handlers& handlers_;
+  const std::string peer_;
   Request request_;
   std::deque<Reply> queue_;  // the first one is being written
   std::optional<grpc::Status> status_;

@@ -18,20 +18,30 @@ EnvList to_list(const google::protobuf::RepeatedPtrField<v1::EnvVar>& variables)
 }
 
 EnvList agent_env(const SpawnContext& context, std::uint32_t rank) {
-  return {{"HVDRUN_RENDEZVOUS", rendezvous_path(context.job_dir)},
-          {"TORCHELASTIC_ERROR_FILE", error_file(context.job_dir, rank)},
-          {"PWD", context.hello.cwd()}};
+  EnvList result = {{"HVDRUN_RENDEZVOUS", rendezvous_path(context.job_dir)},
+                    {"TORCHELASTIC_ERROR_FILE", error_file(context.job_dir, rank)},
+                    {"PWD", context.hello.cwd()}};
+  if (!context.timeline_dir.empty()) result.emplace_back("HVDRUN_TIMELINE", context.timeline_dir);
+  return result;
 }
 
 // Half of a frame: one worker may go beyond it.
 constexpr std::size_t kMaxPartBytes = kMaxFrameBytes / 2;
 
+// An agent may stand inside another job, whose timeline is not this job's.
+EnvList without_timeline(EnvList node_env) {
+  std::erase_if(node_env,
+                [](const auto& variable) { return variable.first.starts_with("HVDRUN_TIMELINE"); });
+  return node_env;
+}
+
 }  // namespace
 
 EnvList base_env(const EnvList& node_env, const v1::Hello& hello) {
+  const EnvList node = without_timeline(node_env);
   const EnvList launcher = to_list(hello.launcher_env());
   const EnvList user = to_list(hello.user_env());
-  return merge_env({&node_env, &launcher, &user}, {});
+  return merge_env({&node, &launcher, &user}, {});
 }
 
 std::string error_file(std::string_view job_dir, std::uint32_t rank) {

@@ -21,9 +21,11 @@ struct SpawnContext {
   hvdrun::v1::Hello hello;
   std::string executable;  // absolute
   std::string job_dir;
+  std::string timeline_dir = {};  // empty: no timeline is wanted
 };
 
-// The agent adds what only it knows: HVDRUN_RENDEZVOUS, TORCHELASTIC_ERROR_FILE, PWD. Every
+// The agent adds what only it knows: HVDRUN_RENDEZVOUS, TORCHELASTIC_ERROR_FILE, PWD
+// and, where a timeline is wanted, HVDRUN_TIMELINE. Every
 // worker's environment is complete, so many workers may need several frames: at least one part,
 // never empty but for an empty spawn.
 [[nodiscard]] std::vector<hvdrun::v1::ShimSpawn> make_shim_spawns(const SpawnContext& context,

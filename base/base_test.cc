@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/disk_file.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/status.h"
@@ -74,6 +76,21 @@ TEST(Event, WakesWaitersAndHonoursTheDeadline) {
   loop.run();
   EXPECT_TRUE(timed_out);
   EXPECT_TRUE(woken);
+}
+
+TEST(DiskFile, ReadsAndWritesWholeOrNotAtAll) {
+  const UniqueFd file = open_unnamed("/tmp");
+  ASSERT_TRUE(file.is_valid());
+  struct stat info {};
+  ASSERT_EQ(fstat(file.get(), &info), 0);
+  EXPECT_EQ(info.st_nlink, 0U) << "it has no name";
+  EXPECT_EQ(write_at(file.get(), "hello", 3), 0);
+  std::string text(5, ' ');
+  EXPECT_EQ(read_at(file.get(), text.data(), 5, 3), 0);
+  EXPECT_EQ(text, "hello");
+  EXPECT_EQ(read_at(file.get(), text.data(), 5, 4), EIO);
+  EXPECT_EQ(write_at(-1, "x", 0), EBADF);
+  EXPECT_FALSE(open_unnamed("/tmp/no/such/folder").is_valid());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "launcher/status_line.h"
+#include "launcher/visible.h"
 
 namespace hvd {
 namespace {
@@ -96,6 +97,7 @@ Task<int> Job::run() {
   co_await start();
   co_await wait_for_end();
   co_await finish_output();
+  co_await collect_timelines();
   co_await say_bye();
   const int code = conclude();
   co_await flush_report();
@@ -128,6 +130,9 @@ Task<void> Job::wait_for_change(SteadyTime deadline) {
 
 void Job::add_cause(Cause cause) {
   const bool is_first = !first_cause_->is_open() && first_cause_->cause() == nullptr;
+  const bool is_broken = is_job_broken(cause);
+  std::string reason;
+  append_visible(reason, sentence(cause, job_clock()));
   if (!first_cause_->add(std::move(cause), boottime_now())) return;
   if (is_first) {
     settle_sequence_ = heartbeat_sequence_ + 1;
@@ -135,7 +140,7 @@ void Job::add_cause(Cause cause) {
   }
   if (state_ == JobState::kStopping || state_ == JobState::kEnded) return;
   move(JobEvent::kCause);
-  stop_all(options_.grace);
+  stop_all(options_.grace, reason, is_broken);
 }
 
 void Job::add_own_cause(CauseKind kind, Nanos limit, std::string text) {
@@ -175,7 +180,9 @@ void Job::on_signal(int signal) {
   cause.value = signal;
   cause.time = boottime_now();
   add_cause(std::move(cause));
-  if (num_interrupts_ >= 2 || signal == SIGQUIT) stop_all(Nanos::zero());
+  if (num_interrupts_ >= 2 || signal == SIGQUIT) {
+    stop_all(Nanos::zero(), "the user wants the job to end at once", /*is_broken=*/false);
+  }
   changed();
 }
 

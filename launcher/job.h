@@ -5,7 +5,8 @@
 // decided by FirstCause (policy.h). Thread: the loop's.
 //
 // The parts: job_start.cc (reach, preflight, plan, spawn), job_fabric.cc, job_nodes.cc (what nodes
-// report), job_end.cc (stop, report).
+// report), job_watch.cc (workers of the runtime), job_timeline.cc
+// (fetched and merged after the job), job_end.cc (stop, report).
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -24,14 +25,18 @@
 #include "launcher/output_writer.h"
 #include "launcher/plan.h"
 #include "launcher/policy.h"
-#include "launcher/rendezvous_store.h"
 #include "launcher/report.h"
 #include "launcher/signals.h"
+#include "launcher/stall.h"
 #include "launcher/status_line.h"
 #include "launcher/tail.h"
 #include "launcher/transport/transport.h"
+#include "proto/registration_desk.h"
+#include "proto/rendezvous_store.h"
 
 namespace hvd {
+
+struct MergedTimeline;
 
 class Job {
  public:
@@ -107,8 +112,31 @@ class Job {
   void watch_exit_timeout();
   Task<void> keep_exit_timeout();
 
+  // --- job_watch.cc: the workers of the runtime
+  void prepare_watch();
+  void begin_watch();
+  Task<void> keep_watch();
+  void on_registration(Node& node, const v1::StoreRequest& request);
+  void settle_registration();
+  void on_worker_beats(const v1::WorkerBeats& beats);
+  void on_rank_succeeded(std::uint32_t rank);
+  void report_stall(StallInspector::Findings findings);
+  void notify_workers(v1::WorkerNotice::Kind kind, const std::string& reason);
+
+  // --- job_timeline.cc
+  void tell_timeline_places() const;
+  Task<void> collect_timelines();
+  void ask_for_timelines(Node& node);
+  [[nodiscard]] bool have_timelines_come() const;
+  void on_files(Node& node, const v1::OutputReply& output);
+  Task<void> merge_fetched();
+  void keep_timelines(const std::string& why);
+  void tell_merged(const Result<MergedTimeline>& merged);
+  void tell_unfetched() const;
+
   // --- job_end.cc
-  void stop_all(Nanos grace);
+  // `is_broken`: a rank is lost, so workers of the runtime abort at once, for this reason.
+  void stop_all(Nanos grace, const std::string& reason, bool is_broken);
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool have_ranks_gone() const;
   [[nodiscard]] SteadyTime settle_deadline() const;
@@ -137,7 +165,8 @@ class Job {
   std::unique_ptr<Transport> local_;
   std::unique_ptr<Transport> command_;
   std::unique_ptr<Transport> ssh_;
-  std::vector<std::unique_ptr<Node>> nodes_;  // with their connections, which their transport outlives
+  std::vector<std::unique_ptr<Node>>
+      nodes_;  // with their connections, which their transport outlives
   std::string master_addr_;
   std::uint32_t master_port_ = 0;
 
@@ -145,6 +174,10 @@ class Job {
   SteadyTime state_since_ = start_time_;
   std::optional<FirstCause> first_cause_;
   RendezvousStore store_;
+  RegistrationDesk desk_;
+  StallSettings stall_settings_;
+  std::optional<StallInspector> stall_;  // from the plan on
+  bool is_watching_ = false;
   std::optional<LineAssembler> lines_;  // from the plan on
   std::optional<Tail> tail_;
   OutputWriter writer_;

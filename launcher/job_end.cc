@@ -23,7 +23,7 @@ constexpr Nanos kLastWordTime = std::chrono::milliseconds(100);
 
 }  // namespace
 
-void Job::stop_all(Nanos grace) {
+void Job::stop_all(Nanos grace, const std::string& reason, bool is_broken) {
   stop_deadline_ = std::min(stop_deadline_, steady_clock::now() + grace + kLeaveAfterGrace);
   for (Transport* transport : {local_.get(), command_.get(), ssh_.get()}) {
     if (transport != nullptr) transport->abort();
@@ -31,12 +31,14 @@ void Job::stop_all(Nanos grace) {
   v1::ControlRequest request;
   request.mutable_stop()->set_grace_ms(
       std::chrono::duration_cast<std::chrono::milliseconds>(grace).count());
-  request.mutable_stop()->set_reason("the launcher stops the job");
+  request.mutable_stop()->set_reason(reason);
+  request.mutable_stop()->set_abort(is_broken);
   for (const auto& node : nodes_) {
     if (!node->is_spawn_sent || node->is_ended()) continue;
     node->is_stop_sent = true;
     node->link->send(request);
   }
+  send_store_replies(desk_.cancel_all("the job is ending"));
   send_store_replies(store_.cancel_all("the job is ending"));
 }
 
@@ -87,13 +89,19 @@ Task<void> Job::flush_until(SteadyTime deadline) {
   }
 }
 
-// The agents leave at once; their streams end when they have.
+// The agents leave at once and remove what they kept for us; their streams end when they have.
 Task<void> Job::say_bye() {
   v1::ControlRequest request;
   request.mutable_bye();
   for (const auto& node : nodes_) {
     node->is_bye_sent = true;
-    if (node->link && !node->is_link_closed) node->link->send(request);
+    if (!node->link || node->is_link_closed) continue;
+    // An agent that hears no goodbye leaves the timelines where they are.
+    if (node->timeline && !node->timeline->problem.empty()) {
+      node->link->close();
+    } else {
+      node->link->send(request);
+    }
   }
   const auto is_closed = [](const auto& node) { return !node->link || node->is_link_closed; };
   const SteadyTime deadline =

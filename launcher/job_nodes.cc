@@ -38,6 +38,8 @@ void Job::on_reply(Node& node, v1::ControlReply reply) {
       return on_heartbeat(node, reply.heartbeat());
     case v1::ControlReply::kStoreRequest:
       return on_store(node, reply.store_request());
+    case v1::ControlReply::kWorkerBeats:
+      return on_worker_beats(reply.worker_beats());
     case v1::ControlReply::kNotice:
       if (reply.notice().warning()) node.last_notice = reply.notice().text();
       return log(reply.notice().warning() ? LogLevel::kWarning : LogLevel::kInfo, "{}: {}",
@@ -75,6 +77,7 @@ void Job::on_exit(Node& node, const v1::ExitReport& report) {
     add_cause(std::move(*cause));
   } else {
     ++node.num_succeeded;
+    on_rank_succeeded(report.rank());
     if (!is_stopping()) watch_exit_timeout();
   }
   changed();
@@ -104,6 +107,8 @@ void Job::on_heartbeat(Node& node, const v1::Heartbeat& heartbeat) {
 }
 
 void Job::on_store(Node& node, const v1::StoreRequest& request) {
+  if (request.has_registration()) return on_registration(node, request);
+  if (request.op_case() == v1::StoreRequest::kCancel) desk_.cancel(node.index, request.cancel());
   send_store_replies(store_.handle(node.index, request, std::chrono::steady_clock::now()));
 }
 
@@ -119,15 +124,21 @@ void Job::send_store_replies(const StoreAnswers& answers) {
 }
 
 void Job::arm_store_timer() {
-  const auto deadline = store_.next_deadline();
-  if (!deadline) return void(store_timer_.cancel());
-  store_timer_.expires_at(*deadline);
+  const SteadyTime deadline = std::min(store_.next_deadline().value_or(SteadyTime::max()),
+                                       desk_.next_deadline().value_or(SteadyTime::max()));
+  if (deadline == SteadyTime::max()) return void(store_timer_.cancel());
+  store_timer_.expires_at(deadline);
   store_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) send_store_replies(store_.expire(std::chrono::steady_clock::now()));
+    if (error) return;
+    const SteadyTime now = std::chrono::steady_clock::now();
+    send_store_replies(desk_.expire(now));
+    send_store_replies(store_.expire(now));
+    settle_registration();
   });
 }
 
 void Job::on_output(Node& node, const v1::OutputReply& output) {
+  if (output.files_size() > 0 || output.files_done()) on_files(node, output);
   const SteadyTime now = std::chrono::steady_clock::now();
   std::uint64_t num_bytes = 0;
   for (const v1::LogChunk& chunk : output.chunks()) {
@@ -169,6 +180,9 @@ void Job::wait_for_idle(SteadyTime deadline) {
 
 void Job::on_output_closed(Node& node) {
   node.num_open_streams = 0;
+  if (node.timeline && !std::exchange(node.timeline->is_over, true)) {
+    node.timeline->problem = "the connection was lost";
+  }
   changed();
 }
 
@@ -189,6 +203,7 @@ void Job::lose(Node& node, const std::string& why) {
   node.is_lost = true;
   first_cause_->node_answered(node.index);
   store_.forget_node(node.index);
+  desk_.forget_node(node.index);
   // A node that had nothing to run any more is no failure of the job.
   if (!node.finished) add_lost_cause(node, why);
   if (node.link) node.link->close();

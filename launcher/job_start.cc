@@ -71,6 +71,7 @@ void Job::assign_ranks() {
   const auto world_size = static_cast<std::uint32_t>(plan_->ranks.size());
   lines_.emplace(world_size, sink_traits(STDOUT_FILENO, STDERR_FILENO));
   tail_.emplace(world_size);
+  prepare_watch();
 }
 
 Transport& Job::transport_of(const Node& node) {
@@ -107,6 +108,7 @@ Task<void> Job::start() {
   const bool has_addresses = co_await check_fabric();
   if (!has_addresses) co_return;
   move(JobEvent::kFabricDone);
+  tell_timeline_places();
   spawn_all();
   co_await wait_for_workers();
 }
@@ -157,6 +159,7 @@ v1::Hello Job::hello_for(const Node& node) const {
   hello.set_umask(umask_);
   hello.set_spool_cap_bytes(kSpoolCap);
   hello.set_verbose(options_.verbosity >= 2);
+  hello.set_wants_timeline(options_.timeline.is_wanted());
   if (node.index == 0) {
     v1::FabricListen* listen = hello.mutable_fabric_listen();
     listen->set_port_low(options_.master_port_low);
@@ -259,6 +262,7 @@ v1::Spawn Job::spawn_for(const Node& node) const {
   v1::Spawn spawn;
   add_env(node_env(job_id_, node.index, master_addr_, master_port_, node.fabric.address),
           spawn.mutable_env());
+  add_env(timeline_env(options_.timeline), spawn.mutable_env());
   add_env(node_env_if_unset(static_cast<std::uint32_t>(node.ranks.size()), num_nodes,
                             node.fabric.interface),
           spawn.mutable_env_if_unset());

@@ -64,6 +64,9 @@ const std::vector<ManualRow>& manual_worker_variables() {
       {"HVDRUN_JOB_ID, HVDRUN_NODE, HVDRUN_ADDRESS, HVDRUN_RENDEZVOUS",
        "the job, the node's index and numeric address, and the socket of the job's key-value "
        "store"},
+      {"HVDRUN_TIMELINE, HVDRUN_TIMELINE_STEPS, HVDRUN_TIMELINE_MAX_BYTES",
+       "with --timeline-filename: the folder of the ranks' timelines on this node, and their "
+       "bounds"},
       {"PYTHONUNBUFFERED", "1, unless it is set"},
       {"OMP_NUM_THREADS", "1 where several ranks share the node, unless it is set"},
       {"GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME",

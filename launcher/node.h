@@ -15,6 +15,7 @@
 #include "launcher/clock_offset.h"
 #include "launcher/fabric_choice.h"
 #include "launcher/hostlist.h"
+#include "launcher/timeline/node_timeline.h"
 #include "launcher/transport/transport.h"
 #include "proto/v1.h"
 
@@ -48,7 +49,8 @@ struct Node {
   std::uint32_t num_succeeded = 0;     // with 0
   std::uint32_t num_open_streams = 0;  // of its ranks, two each
   std::optional<v1::Finished> finished;
-  std::string last_notice;  // its last warning
+  std::string last_notice;               // its last warning
+  std::optional<NodeTimeline> timeline;  // once it was asked for
   bool is_link_closed = false;
   bool is_lost = false;  // the stream ended or fell silent before the node said it had finished
 

@@ -135,6 +135,18 @@ Result<std::pair<std::string, std::size_t>> parse_env_name(std::string_view text
                    equals == std::string_view::npos ? equals : equals + std::size_t{1});
 }
 
+std::optional<std::pair<std::string_view, std::string>> default_from(OptionId id,
+                                                                     const EnvList& environment) {
+  const auto& table = options_table();
+  const auto spec = std::find_if(table.begin(), table.end(),
+                                 [id](const OptionSpec& row) { return row.id == id; });
+  for (const auto variable : spec->variables) {
+    auto value = find_env(environment, variable);
+    if (value && !value->empty()) return std::pair(variable, std::move(*value));
+  }
+  return std::nullopt;
+}
+
 Result<std::string> check_file(std::string_view path, std::string_view name) {
   const std::string text(path);
   if (::access(text.c_str(), R_OK) != 0) return file_error(path, name, errno);

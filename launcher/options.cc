@@ -189,6 +189,8 @@ Result<void> set_option(Draft& draft, const Occurrence& it) {
       return set_node_option(draft, it);
     case OptionGroup::kNetwork:
       return set_network_option(draft, it);
+    case OptionGroup::kTimeline:
+      return set_timeline_option(draft.options.timeline, it);
     case OptionGroup::kInformation:
       return set_information_option(draft, it);
   }
@@ -230,16 +232,9 @@ void note_repeated_options(const ArgvScan& scan, std::vector<std::string>& notes
 
 Result<void> set_start_timeout_default(Draft& draft) {
   if (draft.is_start_timeout_given) return {};
-  const auto& table = options_table();
-  const auto spec = std::find_if(table.begin(), table.end(), [](const OptionSpec& row) {
-    return row.id == OptionId::kStartTimeout;
-  });
-  for (const auto variable : spec->variables) {
-    const auto value = find_env(*draft.environment, variable);
-    if (!value || value->empty()) continue;
-    return assign(draft.options.start_timeout, parse_duration(*value, variable));
-  }
-  return {};
+  const auto found = default_from(OptionId::kStartTimeout, *draft.environment);
+  if (!found) return {};
+  return assign(draft.options.start_timeout, parse_duration(found->second, found->first));
 }
 
 Result<void> set_hosts_from_list(Draft& draft, const ArgvScan& scan) {
@@ -326,7 +321,10 @@ Result<void> fill_draft(Draft& draft, ArgvScan& scan) {
     if (auto set = set_option(draft, it); !set) return set;
   }
   note_repeated_options(scan, draft.options.notes);
+  Options& options = draft.options;
   return set_start_timeout_default(draft)
+      .and_then(
+          [&] { return set_timeline_default(options.timeline, *draft.environment, options.notes); })
       .and_then([&] { return set_hosts(draft, scan); })
       .and_then([&] { return set_heartbeat(draft); })
       .and_then([&] { return check_transport(draft.options); })

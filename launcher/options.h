@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "launcher/hostlist.h"
+#include "launcher/timeline_options.h"
 #include "proto/worker_env.h"
 
 namespace hvd {
@@ -49,6 +50,7 @@ struct Options {
   std::string master_addr;
   std::vector<std::string> network_interfaces;  // names, and subnets as a.b.c.d/n
   FabricMode fabric = FabricMode::kRequire;
+  TimelineRequest timeline;
   int verbosity = 0;  // -v 1, -vv 2
   std::vector<std::string> command;
 };

@@ -152,6 +152,36 @@ std::vector<OptionSpec> network_options() {
   };
 }
 
+std::vector<OptionSpec> timeline_options() {
+  return {
+      {.id = OptionId::kTimelineFilename,
+       .group = OptionGroup::kTimeline,
+       .names = {"--timeline-filename"},
+       .argument = "FILE",
+       .help = "What every rank did when, as one Chrome trace that Perfetto opens, in FILE on this "
+               "machine when the job has ended; for programs that use hvdrun's runtime",
+       .variables = {"HVDRUN_TIMELINE_FILENAME", "HOROVOD_TIMELINE"},
+       .is_file = true},
+      {.id = OptionId::kTimelineSteps,
+       .group = OptionGroup::kTimeline,
+       .names = {"--timeline-steps"},
+       .argument = "A-B",
+       .help = "Only the steps A to B; default: all"},
+      {.id = OptionId::kTimelineMaxMb,
+       .group = OptionGroup::kTimeline,
+       .names = {"--timeline-max-mb"},
+       .argument = "N",
+       .help = "Stop the timeline of a rank at N MiB; default: 256"},
+      {.id = OptionId::kTimelineMarkCycles,
+       .group = OptionGroup::kTimeline,
+       .names = {"--timeline-mark-cycles"},
+       .argument = "",
+       .help = "Mark the start of each step in the timeline",
+       .opposite = "--no-timeline-mark-cycles",
+       .variables = {"HOROVOD_TIMELINE_MARK_CYCLES"}},
+  };
+}
+
 std::vector<OptionSpec> information_options() {
   return {
       {.id = OptionId::kVerbose,
@@ -199,7 +229,7 @@ std::vector<OptionSpec> information_options() {
 std::vector<OptionSpec> build_table() {
   std::vector<OptionSpec> table;
   for (auto* rows : {host_options, time_options, environment_options, node_options, network_options,
-                     information_options}) {
+                     timeline_options, information_options}) {
     for (OptionSpec& row : rows()) table.push_back(std::move(row));
   }
   return table;
@@ -219,6 +249,8 @@ std::string_view group_title(OptionGroup group) {
       return "Reaching the nodes";
     case OptionGroup::kNetwork:
       return "Network between the ranks";
+    case OptionGroup::kTimeline:
+      return "Timeline";
     case OptionGroup::kInformation:
       return "Information";
   }

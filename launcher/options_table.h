@@ -29,6 +29,10 @@ enum class OptionId {
   kMasterAddr,
   kNetworkInterfaces,
   kFabric,
+  kTimelineFilename,
+  kTimelineSteps,
+  kTimelineMaxMb,
+  kTimelineMarkCycles,
   kVerbose,
   kDryRun,
   kCheckBuild,
@@ -39,7 +43,7 @@ enum class OptionId {
   kCompletion,
 };
 
-enum class OptionGroup { kHosts, kTime, kEnvironment, kNodes, kNetwork, kInformation };
+enum class OptionGroup { kHosts, kTime, kEnvironment, kNodes, kNetwork, kTimeline, kInformation };
 [[nodiscard]] std::string_view group_title(OptionGroup group);  // "Reaching the nodes"
 
 // How often an option may stand: of kOnce the last one counts, and that is told.

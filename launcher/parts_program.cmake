@@ -1,10 +1,10 @@
 # The program: what a job does (links the decisions, the transports and gRPC) and its main.
 add_library(hvdrun_job STATIC
-  agent_link.cc job.cc job_end.cc job_fabric.cc job_nodes.cc job_start.cc job_state.cc preflight.cc
-  signals.cc)
+  agent_link.cc job.cc job_end.cc job_fabric.cc job_nodes.cc job_start.cc job_state.cc
+  job_timeline.cc job_watch.cc preflight.cc signals.cc)
 set_property(SOURCE job_start.cc main.cc APPEND PROPERTY COMPILE_DEFINITIONS HVDRUN_VERSION="${PROJECT_VERSION}")
 target_link_libraries(hvdrun_job
-  PUBLIC hvdrun_options hvdrun_decide hvdrun_transport hvdrun_services PkgConfig::GRPC protobuf
+  PUBLIC hvdrun_options hvdrun_decide hvdrun_timeline hvdrun_transport hvdrun_services PkgConfig::GRPC protobuf
   PRIVATE hvdrun::flags)
 
 add_executable(hvdrun main.cc)

@@ -12,6 +12,8 @@ namespace {
 
 namespace v1 = hvdrun::v1;
 
+constexpr int kPeerLost = 71;  // exit code of a worker of the runtime
+
 // Smaller is likelier to be the cause of the others.
 int class_of_signal(int signal) {
   switch (signal) {
@@ -40,6 +42,9 @@ int class_of(const Cause& cause) {
     case CauseKind::kFailedToStart:
     case CauseKind::kStartFailed:
       return 2;
+    case CauseKind::kRegistration:
+    case CauseKind::kStalled:
+      return 1;
     case CauseKind::kNodeLost:
       return 3;
     case CauseKind::kTimeout:
@@ -52,6 +57,17 @@ int class_of(const Cause& cause) {
   return 4;
 }
 
+// A worker of the runtime says itself that it only follows another one. Its end may be seen first:
+// a process that dies closes its connections some time before it is gone.
+bool is_follower(const Cause& cause) {
+  return cause.kind == CauseKind::kExited && cause.value == kPeerLost;
+}
+
+bool is_earlier(const Cause& a, const Cause& b) {
+  if (is_follower(a) != is_follower(b)) return is_follower(b);
+  return a.time < b.time;
+}
+
 bool is_likelier(const Cause& a, const Cause& b) {
   const int class_a = class_of(a);
   const int class_b = class_of(b);
@@ -61,11 +77,10 @@ bool is_likelier(const Cause& a, const Cause& b) {
 }
 
 const Cause& choose(const std::vector<Cause>& candidates) {
-  const auto first =
-      std::min_element(candidates.begin(), candidates.end(),
-                       [](const Cause& a, const Cause& b) { return a.time < b.time; });
+  const auto first = std::min_element(candidates.begin(), candidates.end(), is_earlier);
   const Cause* best = &*first;
   for (const Cause& cause : candidates) {
+    if (is_follower(cause) != is_follower(*first)) continue;
     // Equal times cannot be ordered either, whatever the clocks' errors are.
     const bool is_close = cause.time - first->time <= cause.clock_error + first->clock_error;
     if (is_close && is_likelier(cause, *best)) best = &cause;
@@ -157,6 +172,10 @@ std::string what_happened(const Cause& cause) {
                       "rank's end",
                       format_duration(cause.limit)),
           cause.text);
+    case CauseKind::kRegistration:
+      return cause.text;
+    case CauseKind::kStalled:
+      return "the job was stopped because it stalled: " + cause.text;
     case CauseKind::kUserSignal:
       return fmt::format("the job was stopped because hvdrun received {}",
                          signal_name(cause.value));
@@ -230,6 +249,27 @@ Cause start_failure(const std::vector<NodeFailure>& failures, Nanos now) {
   return cause;
 }
 
+bool is_job_broken(const Cause& cause) {
+  switch (cause.kind) {
+    case CauseKind::kExited:
+      return cause.value != 128 + SIGTERM;
+    case CauseKind::kSignalled:
+    case CauseKind::kFailedToStart:
+    case CauseKind::kNodeLost:
+    case CauseKind::kStartFailed:
+    case CauseKind::kRegistration:
+    case CauseKind::kStalled:
+      return true;
+    case CauseKind::kTimeout:
+    case CauseKind::kStartTimeout:
+    case CauseKind::kExitTimeout:
+    case CauseKind::kUserSignal:
+    case CauseKind::kStdoutGone:
+      return false;
+  }
+  return true;
+}
+
 int exit_code(const Cause* cause) {
   if (cause == nullptr) return static_cast<int>(ExitCode::kOk);
   switch (cause->kind) {
@@ -241,6 +281,8 @@ int exit_code(const Cause* cause) {
     case CauseKind::kFailedToStart:
       return failed_to_start_code(*cause);
     case CauseKind::kStartFailed:
+    case CauseKind::kRegistration:
+    case CauseKind::kStalled:
       return static_cast<int>(cause->code);
     case CauseKind::kTimeout:
     case CauseKind::kStartTimeout:
@@ -277,7 +319,11 @@ FirstCause::FirstCause(std::uint32_t num_nodes, Nanos settle)
     : settle_(settle), answered_(num_nodes, false) {}
 
 bool FirstCause::add(Cause cause, Nanos now) {
-  if (cause_ || cause.stopped) return false;
+  if (cause_) return false;
+  // Whom the followers lost may be seen to end when they have already caused its node's stop.
+  const bool is_lost_peer =
+      is_open() && has_followers_only() && is_job_broken(cause) && !cause.signal_was_ours;
+  if (cause.stopped && !is_lost_peer) return false;
   if (candidates_.empty()) opened_ = now;
   const bool has_gone = cause.kind == CauseKind::kNodeLost;
   const std::uint32_t node = cause.node;
@@ -290,7 +336,12 @@ void FirstCause::node_answered(std::uint32_t node) {
   if (is_open() && node < answered_.size()) answered_[node] = true;
 }
 
+bool FirstCause::has_followers_only() const {
+  return std::all_of(candidates_.begin(), candidates_.end(), is_follower);
+}
+
 bool FirstCause::is_settled() const {
+  if (has_followers_only()) return false;  // whom they follow may still be dying
   return std::all_of(answered_.begin(), answered_.end(), [](bool answered) { return answered; });
 }
 

@@ -5,7 +5,8 @@
 // settle window, because reports of different nodes overtake each other; then it names the earliest
 // one and never changes its mind. Failures closer to each other than their clock errors cannot be
 // ordered by time: there the class decides (a crash explains its peers' errors, not the other way
-// round).
+// round). A worker of the runtime that lost a peer (exit 71) is the cause only where nothing else
+// failed in the whole window.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +31,16 @@ enum class CauseKind {
   kStartTimeout,   // --start-timeout passed; text: pending nodes with their phases; limit
   kExitTimeout,    // --exit-timeout passed after a first exit 0; text: ranks still running; limit
   kUserSignal,     // value: signal sent to hvdrun
+  kRegistration,   // ranks do not fit together or did not come; text, details; code
+  kStalled,        // ranks keep the others waiting; text; rank: the one to blame; code
   kStdoutGone,     // hvdrun's stdout cannot be written; value: errno, EPIPE: its reader has gone
 };
 
 inline constexpr std::uint32_t kNoNode = UINT32_MAX;
+
+// The codes with which a worker of the runtime says the same.
+inline constexpr auto kStalledCode = static_cast<ExitCode>(72);
+inline constexpr auto kMismatchCode = static_cast<ExitCode>(73);
 
 struct Cause {
   CauseKind kind = CauseKind::kExited;
@@ -49,9 +56,10 @@ struct Cause {
   Nanos time{0};         // on the launcher's CLOCK_BOOTTIME axis
   Nanos clock_error{0};  // how far off `time` may be
   Nanos limit{0};        // the option's value, for time-outs
-  ExitCode code = ExitCode::kInfrastructure;  // of kStartFailed
+  ExitCode code = ExitCode::kInfrastructure;  // of kStartFailed, kRegistration, kStalled
   std::string text;
-  std::string error_file;  // what the worker left in TORCHELASTIC_ERROR_FILE
+  std::vector<std::string> details;  // lines for a person, shown before the sentence
+  std::string error_file;            // what the worker left in TORCHELASTIC_ERROR_FILE
 };
 
 // The cause in a worker's exit report; nullopt for exit 0. `time` and `clock_error` are the
@@ -70,6 +78,11 @@ struct NodeFailure {
 
 // 0 for no cause. The codes are those of docs/ARCHITECTURE.md, "Exit codes".
 [[nodiscard]] int exit_code(const Cause* cause);
+
+// Whether the ranks that are left cannot go on together, not even to save: a rank is lost or does
+// not fit. A stop that the user or a limit wants, and a rank that has ended because it was told to
+// (143), leave them whole.
+[[nodiscard]] bool is_job_broken(const Cause& cause);
 
 // What maps the launcher's boottime axis to what a user reads.
 struct JobClock {
@@ -109,6 +122,7 @@ class FirstCause {
 
  private:
   [[nodiscard]] bool is_settled() const;
+  [[nodiscard]] bool has_followers_only() const;
 
   const Nanos settle_;
   std::vector<bool> answered_;

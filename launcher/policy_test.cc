@@ -87,6 +87,38 @@ TEST(FirstCause, WhatAStoppedRankDoesNeverCounts) {
   EXPECT_EQ(first.cause()->rank, 2U);
 }
 
+TEST(FirstCause, AWorkerThatLostAPeerFollowsWhateverElseFailed) {
+  constexpr int kPeerLost = 71;
+  EXPECT_EQ(first_rank({exited(3, kPeerLost, milliseconds(5000)),
+                        signalled(2, SIGKILL, milliseconds(5200))}),
+            2U);
+  EXPECT_EQ(first_rank({exited(3, kPeerLost, milliseconds(5000)),
+                        signalled(2, SIGABRT, milliseconds(5000))}),
+            2U);
+  EXPECT_EQ(first_rank({exited(3, kPeerLost, milliseconds(5010)),
+                        exited(1, kPeerLost, milliseconds(5000))}),
+            1U);
+}
+
+TEST(FirstCause, TheLostPeerIsWaitedForAndCountsThoughItsNodeIsBeingStopped) {
+  FirstCause first(1, milliseconds(500));
+  first.add(exited(3, 71, seconds(5)), seconds(5));
+  first.node_answered(0);
+  EXPECT_FALSE(first.decide(seconds(5) + milliseconds(100)));
+  Cause told = signalled(1, SIGTERM, seconds(5) + milliseconds(200));
+  told.stopped = true;
+  told.signal_was_ours = true;
+  EXPECT_FALSE(first.add(told, seconds(5) + milliseconds(200)));
+  Cause saved = exited(0, 128 + SIGTERM, seconds(5) + milliseconds(200));
+  saved.stopped = true;
+  EXPECT_FALSE(first.add(saved, seconds(5) + milliseconds(200)));
+  Cause lost = signalled(2, SIGKILL, seconds(5) + milliseconds(300));
+  lost.stopped = true;
+  EXPECT_TRUE(first.add(lost, seconds(5) + milliseconds(300)));
+  EXPECT_TRUE(first.decide(seconds(5) + milliseconds(300)));
+  EXPECT_EQ(first.cause()->rank, 2U);
+}
+
 TEST(FirstCause, TheWindowEndsWhenEveryNodeHasAnswered) {
   FirstCause first(2);
   first.node_answered(0);  // before the first failure: says nothing
@@ -141,6 +173,31 @@ TEST(ExitCodes, FollowTheTable) {
       {own(CauseKind::kStdoutGone), 141},         {own(CauseKind::kStdoutGone, EPIPE), 141},
       {own(CauseKind::kStdoutGone, ENOSPC), 125}};
   for (const auto& [cause, code] : table) EXPECT_EQ(exit_code(&cause), code);
+}
+
+TEST(ExitCodes, OfTheRuntimesCausesAreTheWorkersOwn) {
+  Cause cause = own(CauseKind::kRegistration);
+  cause.code = kMismatchCode;
+  EXPECT_EQ(exit_code(&cause), 73);
+  cause.code = ExitCode::kTimeout;
+  EXPECT_EQ(exit_code(&cause), 124);
+  cause = own(CauseKind::kStalled);
+  cause.code = kStalledCode;
+  EXPECT_EQ(exit_code(&cause), 72);
+}
+
+TEST(BrokenJob, IsOneThatLostARankAndNoneThatIsOnlyStopped) {
+  EXPECT_TRUE(is_job_broken(exited(1, 3, seconds(1))));
+  EXPECT_TRUE(is_job_broken(signalled(1, SIGKILL, seconds(1))));
+  EXPECT_TRUE(is_job_broken(signalled(1, SIGTERM, seconds(1))));
+  for (const auto kind : {CauseKind::kNodeLost, CauseKind::kRegistration, CauseKind::kStalled}) {
+    EXPECT_TRUE(is_job_broken(own(kind)));
+  }
+  EXPECT_FALSE(is_job_broken(exited(1, 128 + SIGTERM, seconds(1))));
+  for (const auto kind : {CauseKind::kTimeout, CauseKind::kExitTimeout, CauseKind::kUserSignal,
+                          CauseKind::kStdoutGone}) {
+    EXPECT_FALSE(is_job_broken(own(kind)));
+  }
 }
 
 TEST(ExitCodes, OfARankThatCouldNotBeStarted) {
@@ -234,6 +291,12 @@ TEST(Sentence, OfEveryOtherKind) {
   EXPECT_THAT(sentence(own(CauseKind::kStdoutGone, ENOSPC), clock),
               HasSubstr("cannot write to its stdout: No space left on device"));
   EXPECT_THAT(sentence(own(CauseKind::kExitTimeout), clock), HasSubstr("--exit-timeout"));
+  Cause told = own(CauseKind::kRegistration);
+  told.text = "rank 1 came twice";
+  EXPECT_THAT(sentence(told, clock), StartsWith("rank 1 came twice at "));
+  told.kind = CauseKind::kStalled;
+  told.text = "missing rank 1";
+  EXPECT_THAT(sentence(told, clock), HasSubstr("because it stalled: missing rank 1 at "));
 }
 
 TEST(Sentence, ARankThatCouldNotBeExecutedSaysWhatHelps) {

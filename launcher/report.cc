@@ -66,6 +66,14 @@ void append_traceback(std::string& out, const ReportInput& input) {
   for (const std::string_view line : lines) append_quoted(out, line, input.is_terminal);
 }
 
+void append_details(std::string& out, const ReportInput& input) {
+  for (const std::string& line : input.cause.details) {
+    out += "hvdrun:   ";
+    append_visible(out, line);
+    out += '\n';
+  }
+}
+
 void append_consequences(std::string& out, const ReportInput& input) {
   if (input.num_stopped == 0 && input.num_failed_after == 0) return;
   std::string text;
@@ -120,6 +128,7 @@ std::string report_text(const ReportInput& input) {
   std::string out;
   append_tail(out, input);
   append_traceback(out, input);
+  append_details(out, input);
   append_consequences(out, input);
   append_survivors(out, input);
   append_unconfirmed(out, input);

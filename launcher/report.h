@@ -1,8 +1,8 @@
 // The last text of a failed job on stderr. Pure.
 //
-// Order: what the first failing rank wrote last, its traceback where it left one, what became of
-// the other ranks, what could not be cleaned up, and as the very last line one sentence for the
-// first cause: who reads only the end of a log reads that.
+// Order: what the first failing rank wrote last, its traceback where it left one, the table of what
+// does not fit together, what became of the other ranks, what could not be cleaned up, and as the
+// very last line one sentence for the first cause: who reads only the end of a log reads that.
 #pragma once
 
 #include <cstdint>

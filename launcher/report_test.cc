@@ -92,6 +92,18 @@ TEST(Report, NamesSurvivorsAndNodesThatNobodyHeardOf) {
   EXPECT_THAT(text, HasSubstr("HVDRUN_JOB_ID=cafe"));
 }
 
+TEST(Report, TheTableOfWhatDoesNotFitStandsBeforeTheSentence) {
+  ReportInput input = failure();
+  input.cause.kind = CauseKind::kRegistration;
+  input.cause.text = "the ranks do not fit together";
+  input.cause.details = {"nodes  NCCL", "node1  2.27.3\x1b[2J"};
+  input.num_stopped = 2;
+  EXPECT_THAT(report_text(input),
+              StartsWith("hvdrun:   nodes  NCCL\nhvdrun:   node1  2.27.3\\x1b[2J\n"
+                         "hvdrun: 2 ranks stopped by hvdrun\n"
+                         "hvdrun: the ranks do not fit together at "));
+}
+
 TEST(Report, TerminalsAreProtectedFromTheTail) {
   ReportInput input = failure();
   input.tail = {"\x1b]0;x\a"};

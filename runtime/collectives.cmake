@@ -1,6 +1,6 @@
 # Collective operations for workers: the interface, the arithmetic, the TCP backend (hvdrun::communicator:
-# no torch, no gRPC), and how a worker of hvdrun comes to its communicator
-# (hvdrun::communicator_environment, which adds the gRPC rendezvous).
+# no torch, no gRPC), and a communicator without the rest of the runtime
+# (hvdrun::communicator_environment, which adds the rendezvous).
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 add_library(hvdrun_communicator STATIC
@@ -8,22 +8,22 @@ add_library(hvdrun_communicator STATIC
   tcp_mesh.cc tcp_operation.cc tcp_rendezvous.cc tcp_ring.cc tcp_socket.cc)
 add_library(hvdrun::communicator ALIAS hvdrun_communicator)
 target_link_libraries(hvdrun_communicator PUBLIC hvdrun::base PRIVATE hvdrun::flags OpenSSL::Crypto)
+target_include_directories(hvdrun_communicator PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include)
 # The loops over elements; the rest waits for the kernel.
 set_source_files_properties(reduction.cc PROPERTIES COMPILE_OPTIONS -O3)
 
 add_library(hvdrun_communicator_environment STATIC communicator_environment.cc tcp_rendezvous_link.cc)
 add_library(hvdrun::communicator_environment ALIAS hvdrun_communicator_environment)
 target_link_libraries(hvdrun_communicator_environment
-                      PUBLIC hvdrun::communicator hvdrun::proto hvdrun::rendezvous_link
+                      PUBLIC hvdrun::meeting
                       PRIVATE hvdrun::flags protobuf)
 set_target_properties(hvdrun_communicator hvdrun_communicator_environment
                       PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 
 hvdrun_test(reduction_test SRCS reduction_test.cc LIBS hvdrun::communicator)
+hvdrun_test(poll_until_test SRCS poll_until_test.cc LIBS hvdrun::base)
 hvdrun_test(tcp_blame_test SRCS tcp_blame_test.cc LIBS hvdrun::communicator)
 hvdrun_test(tcp_connect_test SRCS tcp_connect_test.cc LIBS hvdrun::communicator)
 hvdrun_test(tcp_communicator_test SRCS tcp_communicator_test.cc LIBS hvdrun::communicator)
 hvdrun_test(tcp_failure_test SRCS tcp_failure_test.cc LIBS hvdrun::communicator)
-hvdrun_test(communicator_environment_test SRCS communicator_environment_test.cc
-            LIBS hvdrun::communicator_environment)

@@ -1,4 +1,4 @@
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 
 #include <cstring>
 #include <mutex>

@@ -1,16 +1,13 @@
-// The communicator of this process, by what its launcher put into the environment:
-//   under hvdrun               TCP among the job's ranks (HVDRUN_RENDEZVOUS, RANK, WORLD_SIZE,
-//                              HVDRUN_ADDRESS, HOROVOD_HOSTNAME)
-//   started alone              the single process's own
-//   ranks of another launcher  an error: how they would find each other is not known
+// A communicator between the CPUs of a job's ranks and nothing else of the runtime: no
+// registration, no heartbeats (hvdrun/runtime.h has them). Under any launcher (launch_place.h).
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <string>
 
+#include "hvdrun/communicator.h"
 #include "proto/worker_env.h"
-#include "runtime/communicator.h"
 
 namespace hvd {
 
@@ -21,7 +18,7 @@ struct WorkerPlace {
   int size = 1;
   std::string address;     // numeric, of this node
   std::string host;        // as the user calls it
-  std::string rendezvous;  // path of the agent's socket
+  std::string rendezvous;  // where the ranks meet: under hvdrun, the path of the agent's socket
 };
 [[nodiscard]] Result<WorkerPlace> worker_place(const EnvList& environment);
 

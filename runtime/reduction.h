@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 
 namespace hvd {
 

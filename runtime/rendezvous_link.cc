@@ -9,43 +9,22 @@
 #include <utility>
 
 #include "hvdrun/v1/rendezvous.grpc.pb.h"
+#include "runtime/agent_channel_link.h"
+#include "runtime/worker_exit.h"
 
 namespace hvd {
 namespace {
 
 namespace v1 = hvdrun::v1;
 
-// gRPC reads "unix:PATH" as a URI: bytes that mean something there are escaped.
-std::string target_of(std::string_view path) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-._~";
-  std::string target = "unix:";
-  for (const char c : path) {
-    if (kPlain.find(c) != std::string_view::npos) {
-      target += c;
-    } else {
-      target += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return target;
-}
-
-std::shared_ptr<grpc::Channel> connect(const std::string& path) {
-  grpc::ChannelArguments arguments;
-  // A proxy of the user is for the outside world.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(target_of(path), grpc::InsecureChannelCredentials(), arguments);
-}
-
 // The gRPC library's own words for a deadline say nothing; the store's do.
 bool is_from_store(const grpc::Status& status) {
   return !status.error_message().empty() && status.error_message() != "Deadline Exceeded";
 }
 
-Error error_of(const grpc::Status& status, const std::string& what, const std::string& path,
-               std::chrono::milliseconds timeout) {
+// whom, path: who answers and where.
+Error error_of(const grpc::Status& status, const std::string& what, const std::string& whom,
+               const std::string& path, std::chrono::milliseconds timeout) {
   Error error;
   switch (status.error_code()) {
     case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -53,15 +32,18 @@ Error error_of(const grpc::Status& status, const std::string& what, const std::s
       error.message = fmt::format("{}: no answer within {} ms", what, timeout.count());
       if (is_from_store(status)) error.message += " (" + status.error_message() + ")";
       return error;
+    case grpc::StatusCode::FAILED_PRECONDITION:
+      error.code = static_cast<ExitCode>(WorkerExit::kMismatch);
+      error.message = fmt::format("{}: {}", what, status.error_message());
+      return error;
     case grpc::StatusCode::UNAVAILABLE:
       error.may_retry = true;
-      error.message =
-          fmt::format("{}: the agent of this node or its launcher cannot be reached by {}: {}",
-                      what, path, status.error_message());
+      error.message = fmt::format("{}: {} cannot be reached by {}: {}", what, whom, path,
+                                  status.error_message());
       return error;
     case grpc::StatusCode::UNIMPLEMENTED:
-      error.message = fmt::format("{}: whoever listens on {} is no agent of hvdrun of this version",
-                                  what, path);
+      error.message = fmt::format("{}: whoever listens on {} is not {} of this version of hvdrun",
+                                  what, path, whom);
       return error;
     default:
       error.message = fmt::format("{}: {}", what, status.error_message());
@@ -73,7 +55,12 @@ Error error_of(const grpc::Status& status, const std::string& what, const std::s
 
 struct RendezvousLink::Channel {
   explicit Channel(std::string socket_path)
-      : path(std::move(socket_path)), stub(v1::Rendezvous::NewStub(connect(path))) {}
+      : path(std::move(socket_path)), stub(v1::Rendezvous::NewStub(channel_to_agent(path))) {}
+  Channel(const std::string& host, int port)
+      : whom("rank 0"),
+        path(fmt::format("tcp://{}:{}", host, port)),
+        stub(v1::Rendezvous::NewStub(channel_to_peer(host, port))),
+        waits_for_server(true) {}
 
   // One call of the stub with its deadline.
   template <typename Method, typename Request, typename Reply>
@@ -81,13 +68,17 @@ struct RendezvousLink::Channel {
                     Timeout timeout) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + timeout);
+    context.set_wait_for_ready(waits_for_server);
     const grpc::Status status = (stub.get()->*method)(&context, request, reply);
     if (status.ok()) return {};
-    return tl::unexpected(error_of(status, what, path, timeout));
+    return tl::unexpected(
+        error_of(status, waits_for_server ? path + ": " + what : what, whom, path, timeout));
   }
 
+  const std::string whom = "the agent of this node or its launcher";
   const std::string path;
   const std::unique_ptr<v1::Rendezvous::Stub> stub;
+  const bool waits_for_server = false;
 };
 
 RendezvousLink::RendezvousLink(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
@@ -101,6 +92,10 @@ Result<RendezvousLink> RendezvousLink::open(const std::string& socket_path) {
                       socket_path.empty() ? "empty" : "too long for a unix socket");
   }
   return RendezvousLink(std::make_unique<Channel>(socket_path));
+}
+
+RendezvousLink RendezvousLink::open_tcp(const std::string& host, int port) {
+  return RendezvousLink(std::make_unique<Channel>(host, port));
 }
 
 Result<RendezvousLink> RendezvousLink::open_from_environment() {
@@ -146,6 +141,15 @@ Result<void> RendezvousLink::barrier(const std::string& name, std::uint32_t gene
   v1::BarrierReply reply;
   return channel_->call(&v1::Rendezvous::Stub::Barrier, request, &reply,
                         fmt::format("rendezvous: barrier '{}' of rank {}", name, rank), timeout);
+}
+
+Result<std::vector<std::string>> RendezvousLink::register_worker(
+    const hvdrun::v1::Registration& registration, Timeout timeout) {
+  v1::RegisterReply reply;
+  auto done = channel_->call(&v1::Rendezvous::Stub::Register, registration, &reply,
+                             fmt::format("registration of rank {}", registration.rank()), timeout);
+  if (!done) return tl::unexpected(std::move(done.error()));
+  return std::vector<std::string>(reply.warnings().begin(), reply.warnings().end());
 }
 
 }  // namespace hvd

@@ -16,8 +16,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
+#include "hvdrun/v1/types.pb.h"
 
 namespace hvd {
 
@@ -27,6 +29,9 @@ class RendezvousLink {
 
   // `socket_path`: of the agent's unix socket.
   [[nodiscard]] static Result<RendezvousLink> open(const std::string& socket_path);
+  // Of a job without agents: rank 0 serves the store. It may come later than this; every call waits
+  // for it.
+  [[nodiscard]] static RendezvousLink open_tcp(const std::string& host, int port);
   // The path from HVDRUN_RENDEZVOUS; an error where the process is no worker of hvdrun.
   [[nodiscard]] static Result<RendezvousLink> open_from_environment();
 
@@ -47,6 +52,12 @@ class RendezvousLink {
   // others do not pass without it.
   [[nodiscard]] Result<void> barrier(const std::string& name, std::uint32_t generation,
                                      std::uint32_t rank, std::uint32_t size, Timeout timeout);
+
+  // Tells what this rank is and returns when all ranks have done so and fit together, with what
+  // differs and may (a headline each, then lines of a table). Ranks that do not fit together: one
+  // line about it, the same on all of them, with the exit code of a mismatch (worker_exit.h).
+  [[nodiscard]] Result<std::vector<std::string>> register_worker(
+      const hvdrun::v1::Registration& registration, Timeout timeout);
 
  private:
   struct Channel;

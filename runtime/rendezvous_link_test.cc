@@ -65,6 +65,15 @@ class FakeAgent final : public v1::Rendezvous::Service {
     return grpc::Status::OK;
   }
 
+  // Rank 0 fits, rank 1 does not, rank 2 waits for others.
+  grpc::Status Register(grpc::ServerContext*, const v1::Registration* request,
+                        v1::RegisterReply* reply) override {
+    reply->add_warnings("torch differs");
+    if (request->rank() == 0) return grpc::Status::OK;
+    if (request->rank() == 2) return {grpc::StatusCode::DEADLINE_EXCEEDED, "missing: rank 3 (b)"};
+    return {grpc::StatusCode::FAILED_PRECONDITION, "NCCL version differs"};
+  }
+
  private:
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -123,6 +132,25 @@ TEST_F(RendezvousLinkTest, ASilentAgentEndsAtTheCallsOwnDeadline) {
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ExitCode::kTimeout);
   EXPECT_EQ(late.error().message, "rendezvous: barrier 'start' of rank 3: no answer within 80 ms");
+}
+
+TEST_F(RendezvousLinkTest, ARegistrationComesBackWithWarningsOrTheReasonAgainstIt) {
+  const FakeAgent agent(path_);
+  RendezvousLink link = this->link();
+  v1::Registration registration;
+  const auto warnings = link.register_worker(registration, seconds(20));
+  ASSERT_TRUE(warnings);
+  EXPECT_THAT(*warnings, testing::ElementsAre("torch differs"));
+  registration.set_rank(1);
+  const auto refused = link.register_worker(registration, seconds(20));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(static_cast<int>(refused.error().code), 73);
+  EXPECT_EQ(refused.error().message, "registration of rank 1: NCCL version differs");
+  registration.set_rank(2);
+  const auto late = link.register_worker(registration, seconds(20));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ExitCode::kTimeout);
+  EXPECT_THAT(late.error().message, HasSubstr("(missing: rank 3 (b))"));
 }
 
 TEST_F(RendezvousLinkTest, NobodyOnTheSocketIsAnErrorThatNamesIt) {

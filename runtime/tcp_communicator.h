@@ -11,7 +11,7 @@
 #include <atomic>
 #include <memory>
 
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 #include "runtime/tcp_mesh.h"
 #include "runtime/tcp_operation.h"
 #include "runtime/tcp_ring.h"

@@ -30,6 +30,12 @@ constexpr std::size_t kMaxStrangers = 256;
 constexpr std::chrono::seconds kStrangerTime{5};
 constexpr milliseconds kRedialPause{50};
 
+// This close to the limit a rank that goes away has most likely reached its own: it is not the one
+// to name.
+milliseconds unwatched_end(milliseconds timeout) {
+  return std::min(timeout / 4, milliseconds(500));
+}
+
 std::string address_key(int rank) { return fmt::format("tcp_communicator/{}", rank); }
 
 // Where a rank can be reached.
@@ -160,12 +166,15 @@ class Meeting {
       polled.push_back({attempt.handshake.socket(), attempt.handshake.events(), 0});
     }
     for (const TcpPeer& peer : peers_) {
+      if (!is_watching_peers()) break;
       if (peer.control.is_valid()) polled.push_back({peer.control.get(), POLLRDHUP, 0});
     }
     poll(polled.data(), polled.size(), static_cast<int>(poll_time().count()));
     const SteadyTime now = steady_clock::now();
-    if (auto lost = lost_peer()) return worker_error(WorkerExit::kPeerLost, "{}", *lost);
     if (now >= deadline_) return missing();
+    if (is_watching_peers()) {
+      if (auto lost = lost_peer()) return worker_error(WorkerExit::kPeerLost, "{}", *lost);
+    }
     auto done = advance_all(now);
     if (done) done = redial(now);
     if (done && polled[0].revents != 0) accept_all(listener_.get(), now);
@@ -269,6 +278,8 @@ class Meeting {
     attempts_.erase(dropped);
     ++num_dropped_;
   }
+
+  [[nodiscard]] bool is_watching_peers() const { return time_left() > unwatched_end(timeout_); }
 
   // A rank that has proven itself and gone again.
   std::optional<std::string> lost_peer() {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 #include "runtime/tcp_rendezvous.h"
 
 namespace hvd {
@@ -27,7 +27,8 @@ struct TcpSettings {
   std::string nonce;              // a secret of the job's ranks, 16 bytes or more
 };
 
-// An error names each rank that did not come, or what is wrong with one that did.
+// An error names each rank that did not come, or what is wrong with one that did. Its code is
+// kTimeout where one did not come, that of WorkerExit::kPeerLost where one came and died.
 [[nodiscard]] Result<std::unique_ptr<Communicator>> tcp_connect(TcpRendezvous& rendezvous,
                                                                 const TcpSettings& settings,
                                                                 std::chrono::milliseconds timeout);

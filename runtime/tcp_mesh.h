@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 #include "runtime/tcp_blame.h"
 
 namespace hvd {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 #include "runtime/tcp_mesh.h"
 #include "runtime/tcp_stream.h"
 

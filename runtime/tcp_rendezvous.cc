@@ -15,7 +15,7 @@
 namespace hvd {
 namespace {
 
-constexpr std::size_t kMaxValue = 1024;
+constexpr std::size_t kMaxValue = 64 * 1024;
 
 tl::unexpected<Error> no_value(const std::string& key, std::chrono::milliseconds timeout) {
   return make_error(ExitCode::kTimeout, "rendezvous: key '{}' was not put within {} ms", key,

@@ -25,7 +25,7 @@ class TcpRendezvous {
   TcpRendezvous& operator=(const TcpRendezvous&) = delete;
   virtual ~TcpRendezvous() = default;
 
-  // Keys: letters, digits, '_', '-' and '/'; values: any bytes, at most 1 KiB.
+  // Keys: letters, digits, '_', '-' and '/'; values: any bytes, at most 64 KiB.
   [[nodiscard]] virtual Result<void> put(const std::string& key, const std::string& value,
                                          Timeout timeout) = 0;
   [[nodiscard]] virtual Result<std::string> get(const std::string& key, Timeout timeout) = 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 
 namespace hvd {
 

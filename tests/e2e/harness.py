@@ -31,6 +31,8 @@ IS_LONG = os.environ.get("HVDRUN_LONG") == "1"
 SKIPPED = 77
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+# Every host of the list is an agent on the launching host.
+AGENTS_HERE = ["--transport", "command", "--rsh", "sh -c 'exec \"$@\"' x {command}"]
 SETTLE = 3.0  # for sessions of sshd and agents to end after hvdrun has
 
 

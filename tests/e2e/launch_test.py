@@ -9,7 +9,6 @@ from harness import scaled
 
 ALL = "node1:2,node2:2,node3:2,node4:2"
 TWO = "node1:1,node2:1"
-FOUR_AGENTS_HERE = ["--transport", "command", "--rsh", "sh -c 'exec \"$@\"' x {command}"]
 PRINT_ENV = [harness.PYTHON, "-c", "import json,os;print(json.dumps(dict(os.environ)))"]
 
 
@@ -220,7 +219,7 @@ class Transports(harness.EndToEnd):
         self.assertEqual(run.rank_lines(), {r: [f"node{r // 2 + 1}"] for r in range(8)})
 
     def test_four_agents_live_on_one_machine(self):
-        run = self.hvdrun("-np", 8, "-H", "a:2,b:2,c:2,d:2", *FOUR_AGENTS_HERE, "bash", "-c",
+        run = self.hvdrun("-np", 8, "-H", "a:2,b:2,c:2,d:2", *harness.AGENTS_HERE, "bash", "-c",
                           "echo $RANK $HVDRUN_NODE $HOROVOD_HOSTNAME")
         self.assert_code(run, 0)
         self.assertEqual(run.rank_lines(),

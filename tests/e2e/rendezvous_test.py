@@ -1,5 +1,6 @@
 """Workers of the runtime meet through their agents: a value, a blocking get, a barrier."""
 
+import json
 import os
 import re
 
@@ -7,10 +8,10 @@ import harness
 from harness import scaled
 
 
-def program():
+def program(name="rendezvous"):
     build = os.path.dirname(os.path.dirname(harness.HVDRUN))
     places = [os.path.join(build, *p) for p in
-              (("tests", "programs", "rendezvous"), ("tests", "rendezvous"), ("bin", "rendezvous"))]
+              (("tests", "programs", name), ("tests", name), ("bin", name))]
     return next((p for p in places if os.access(p, os.X_OK)), places[0])
 
 
@@ -29,6 +30,25 @@ class Rendezvous(harness.EndToEnd):
             self.assertTrue(match, run.report())
             ids.add(match[1])
         self.assertEqual(len(ids), 1)
+
+    def test_many_stand_in_ranks_get_one_id_and_pass_their_barriers(self):
+        agents, clients = scaled((4, 32), (16, 64))
+        hosts = ",".join(f"agent{k}:1" for k in range(agents))
+        run = self.hvdrun("-np", agents, "-H", hosts, *harness.AGENTS_HERE,
+                          program("rendezvous_crowd"), "--clients", clients, limit=100)
+        self.assert_code(run, 0)
+        passes = [[json.loads(line) for line in lines] for lines in run.rank_lines().values()]
+        self.assertEqual(len(passes), agents, run.report())
+        for number, name in enumerate(("connecting", "connected")):
+            told = [lines[number] for lines in passes]
+            self.assertEqual({(line["pass"], line["clients"]) for line in told}, {(number, clients)})
+            self.assertEqual(len({line["id"] for line in told}), 1, run.report())
+            # Who passes has seen everybody come.
+            self.assertGreaterEqual(min(line["passed"] for line in told),
+                                    max(line["begun"] for line in told))
+            self.tell(f"{agents * clients} ranks over {agents} agents, {name}, first start to last pass",
+                      max(line["passed"] for line in told) - min(line["begun"] for line in told))
+        self.assertNotEqual(passes[0][0]["id"], passes[0][1]["id"])
 
     def test_jobs_at_once_do_not_mix(self):
         for _ in range(scaled(1, 20)):

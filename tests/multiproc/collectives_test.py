@@ -117,12 +117,13 @@ class Collectives(unittest.TestCase):
             self.assertIn("is in another operation", text)
             self.assertLess(seconds, 10)
 
-    def test_ranks_of_nobody_are_told_what_is_supported(self):
-        environment = {k: v for k, v in os.environ.items() if k not in ("FOLDER", "HVDRUN_RENDEZVOUS")}
+    def test_ranks_of_nobody_are_told_what_is_missing(self):
+        environment = {k: v for k, v in os.environ.items()
+                       if k not in ("FOLDER", "HVDRUN_RENDEZVOUS", "LOCAL_RANK")}
         run = subprocess.run([WORKER, "1", "1000"], env=dict(environment, RANK="0", WORLD_SIZE="2"),
                              capture_output=True, text=True, timeout=30, check=False)
         self.assertEqual(run.returncode, 3, run.stdout)
-        self.assertIn("hvdrun -np 2 PROGRAM", run.stdout)
+        self.assertIn("LOCAL_RANK is not set", run.stdout)
 
     def test_one_process_alone_needs_no_launcher(self):
         environment = {k: v for k, v in os.environ.items()

@@ -6,12 +6,11 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include <chrono>
 #include <string>
 
-#include "runtime/rendezvous_link.h"
+#include "tests/support/store_meeting.h"
 
 namespace {
 
@@ -42,31 +41,10 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-std::string random_bytes(std::size_t size) {
-  std::string bytes(size, '\0');
-  if (getrandom(bytes.data(), size, 0) != static_cast<ssize_t>(size)) abort();
-  return bytes;
-}
-
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
-
 Result<std::string> meet(std::uint32_t rank, std::uint32_t size, RendezvousLink::Timeout timeout) {
   auto link = RendezvousLink::open_from_environment();
   if (!link) return tl::unexpected(link.error());
-  if (rank == 0) {
-    const auto put = link->put("nccl_id", random_bytes(128), 0, timeout);
-    if (!put) return tl::unexpected(put.error());
-  }
-  auto id = link->get("nccl_id", 0, timeout);
-  if (!id) return id;
-  if (id->size() != 128) return hvd::make_error("the id has {} bytes, not 128", id->size());
-  const auto passed = link->barrier("start", 0, rank, size, timeout);
-  if (!passed) return tl::unexpected(passed.error());
-  return id;
+  return hvd::test::meet(*link, "nccl_id", rank, size, timeout);
 }
 
 }  // namespace
@@ -88,6 +66,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   // The id is this test's own: a real one is a secret.
-  fmt::print("rank {} of {} id {}\n", rank, size, hex(std::string_view(*id).substr(0, 16)));
+  fmt::print("rank {} of {} id {}\n", rank, size,
+             hvd::test::hex(std::string_view(*id).substr(0, 16)));
   return 0;
 }

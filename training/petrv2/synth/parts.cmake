@@ -14,7 +14,7 @@ set_source_files_properties(${synth_dir}/scene_painter.cc PROPERTIES
                             COMPILE_OPTIONS "-O3;-fno-trapping-math")
 target_link_libraries(hvdrun_petrv2_synth
   PUBLIC hvdrun::base hvdrun::petrv2_data
-  PRIVATE hvdrun::flags hvdrun::formats nlohmann_json::nlohmann_json Threads::Threads)
+  PRIVATE hvdrun::flags hvdrun::communicator hvdrun::formats nlohmann_json::nlohmann_json Threads::Threads)
 
 hvdrun_test(petrv2_synth_test
   SRCS ${synth_dir}/canvas_test.cc ${synth_dir}/command_line_test.cc ${synth_dir}/convert_test.cc

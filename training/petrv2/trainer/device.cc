@@ -6,20 +6,20 @@
 
 namespace hvd::petrv2 {
 
-Result<at::Device> choose_device(const std::string& wish, int local_rank) {
+Result<at::Device> choose_device(const std::string& wish, int local_rank, bool may_share) {
   if (wish == "cpu") return at::Device(at::kCPU);
   const int num_gpus = c10::cuda::device_count();
   if (num_gpus == 0 && wish == "auto") return at::Device(at::kCPU);
   if (num_gpus == 0) {
     return make_error(ExitCode::kUsage, "--device cuda: no GPU is visible here; use --device cpu");
   }
-  if (local_rank >= num_gpus) {
+  if (local_rank >= num_gpus && !may_share) {
     return make_error(ExitCode::kUsage,
                       "local rank {} has no GPU of its own: {} visible here; start fewer ranks on "
                       "this host or use --device cpu",
                       local_rank, num_gpus);
   }
-  const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(local_rank));
+  const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(local_rank % num_gpus));
   c10::cuda::set_device(device.index());
   return device;
 }

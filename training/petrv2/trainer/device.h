@@ -10,8 +10,9 @@
 namespace hvd::petrv2 {
 
 // "cpu", "cuda" or "auto" (a GPU if there is one). Of several GPUs the one of the local rank; fewer
-// GPUs than local ranks is an error.
-[[nodiscard]] Result<at::Device> choose_device(const std::string& wish, int local_rank);
+// GPUs than local ranks is an error, unless they may be shared (a test).
+[[nodiscard]] Result<at::Device> choose_device(const std::string& wish, int local_rank,
+                                               bool may_share);
 
 // The most that was in use at a time, bytes: of the GPU's allocator, or resident on the CPU.
 [[nodiscard]] std::uint64_t peak_memory(const at::Device& device);

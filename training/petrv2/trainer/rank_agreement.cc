@@ -6,30 +6,43 @@
 namespace hvd::petrv2 {
 namespace {
 
-constexpr std::size_t kNumWishes = 3;
+constexpr std::size_t kNumFlags = 3;  // stop, save, has values
 
 }  // namespace
 
-Result<Agreement> RankAgreement::agree(const StepWishes& wishes,
-                                       const std::vector<double>& values) {
-  std::vector<double> message = {wishes.wants_stop ? 1.0 : 0.0, wishes.wants_save ? 1.0 : 0.0,
-                                 wishes.has_failed ? 1.0 : 0.0};
-  message.insert(message.end(), values.begin(), values.end());
-  const Reduction average{ReduceOp::kAverage};
+std::size_t num_riders(std::size_t num_values) { return kNumFlags + num_values; }
+
+std::vector<double> to_riders(const StepWishes& wishes, const std::vector<double>& values,
+                              std::size_t num_values) {
+  std::vector<double> riders = {wishes.wants_stop ? 1.0 : 0.0, wishes.wants_save ? 1.0 : 0.0,
+                                values.empty() ? 0.0 : 1.0};
+  riders.insert(riders.end(), values.begin(), values.end());
+  riders.resize(num_riders(num_values));
+  return riders;
+}
+
+Agreement from_riders(std::span<const double> means) {
+  Agreement agreement{{means[0] > 0, means[1] > 0}, {}};
+  if (means[2] > 0) agreement.means.assign(means.begin() + kNumFlags, means.end());
+  return agreement;
+}
+
+Result<Agreement> RankAgreement::agree(const std::vector<double>& values) {
+  std::vector<double> message = to_riders({}, values, values.size());
   if (auto done = communicator_.all_reduce(message.data(), message.size(), DataType::kFloat64,
-                                           average, call_);
+                                           {ReduceOp::kAverage, 1}, call_);
       !done) {
     return collective_error(communicator_, done.error());
   }
-  return Agreement{{message[0] > 0, message[1] > 0, message[2] > 0},
-                   {message.begin() + kNumWishes, message.end()}};
+  return from_riders(message);
 }
 
 Result<void> RankAgreement::check_all_ready(const Result<void>& own, std::string_view what) {
-  const auto agreed = agree({false, false, !own}, {});
+  std::int32_t num_failed = own ? 0 : 1;
+  const auto told = communicator_.all_reduce(&num_failed, 1, DataType::kInt32, {}, call_);
   if (!own) return own;
-  if (!agreed) return tl::unexpected(agreed.error());
-  if (!agreed->wishes.has_failed) return {};
+  if (!told) return collective_error(communicator_, told.error());
+  if (num_failed == 0) return {};
   return worker_error(WorkerExit::kData, "another rank could not {}", what);
 }
 

@@ -1,29 +1,37 @@
 // What the ranks tell each other beside their gradients, so that all of them do the same at the
-// same step: that they have the same job, and before each step who wants to stop, save or give up.
-// Torch-free. Thread: the trainer's.
+// same step: that they have the same job, and with each step who wants to stop or save. Torch-free.
+// Thread: the trainer's.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 
 namespace hvd::petrv2 {
 
 struct StepWishes {
   bool wants_stop = false;
   bool wants_save = false;
-  bool has_failed = false;  // this rank cannot take part in the step
 };
 
 struct Agreement {
   StepWishes wishes;          // of any rank
-  std::vector<double> means;  // over the ranks, of what each brought
+  std::vector<double> means;  // over the ranks, of what each brought; empty if that was nothing
 };
+
+// What a rank tells with a step, as the numbers that ride with its gradients: the means over the
+// ranks of these are an Agreement. `values`: num_values of them, or none; the same on all ranks.
+[[nodiscard]] std::size_t num_riders(std::size_t num_values);
+[[nodiscard]] std::vector<double> to_riders(const StepWishes& wishes,
+                                            const std::vector<double>& values,
+                                            std::size_t num_values);
+[[nodiscard]] Agreement from_riders(std::span<const double> means);
 
 class RankAgreement {
  public:
@@ -31,9 +39,8 @@ class RankAgreement {
   RankAgreement(Communicator& communicator, std::chrono::milliseconds timeout)
       : communicator_(communicator), call_{timeout, nullptr} {}
 
-  // All ranks call it before each step, with equally many values.
-  [[nodiscard]] Result<Agreement> agree(const StepWishes& wishes,
-                                        const std::vector<double>& values);
+  // The exchange alone, without a step: all ranks call it, each with values or each without.
+  [[nodiscard]] Result<Agreement> agree(const std::vector<double>& values);
 
   // All ranks call it where each may have failed by itself: its own error, or that another rank
   // could not do `what` (exit code 74).

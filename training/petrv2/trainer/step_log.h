@@ -1,12 +1,12 @@
 // From what steps came to, to what is told of them. A step's values are on the device when the next
-// step begins, so they are read while that one runs, and averaged over the ranks with the exchange
-// before the one after it: reporting never waits. Counts skipped steps, on all ranks alike.
+// step begins, so they are read while that one runs, ride with it to the other ranks, and come back
+// as means with the one after it: reporting never waits. Counts skipped steps, on all ranks alike.
 //
 // An output that fails is told of once and left alone: the training does not depend on it.
 //
-// Use: add() after a step; read() when the next step's forward has been handed out; values() and
-// take_means() around the exchange that follows. drain: read(), then the exchange, until
-// is_empty(). Thread: the trainer's.
+// Use: add() after a step; when the next step's forward has been handed out: read(), take_means()
+// of what the step before brought back, values() for this one. drain: read(), then an exchange
+// alone, until is_empty(). Thread: the trainer's.
 #pragma once
 
 #include <deque>
@@ -40,7 +40,9 @@ class StepLog {
   void read();
   [[nodiscard]] bool is_empty() const { return pending_.empty(); }
 
-  // What this rank brings to the next exchange: the oldest step's losses, or nothing.
+  [[nodiscard]] std::size_t num_values() const { return names_.size(); }
+  // What this rank brings to the next exchange: the losses of the oldest step whose means are not
+  // known; empty without one.
   [[nodiscard]] std::vector<double> values() const;
   // The means over the ranks of what they brought: tells of that step.
   void take_means(const std::vector<double>& means);

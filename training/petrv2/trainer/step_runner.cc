@@ -1,6 +1,5 @@
 #include "training/petrv2/trainer/step_runner.h"
 
-#include "runtime/worker_exit.h"
 #include "training/petrv2/data/counter_rng.h"
 #include "training/petrv2/trainer/batch_maker.h"
 
@@ -9,8 +8,8 @@ namespace {
 
 std::vector<at::Tensor> trainable(const Petrv2& model) {
   std::vector<at::Tensor> tensors;
-  for (const Parameter& parameter : model.parameters()) {
-    if (parameter.is_trainable) tensors.push_back(parameter.tensor);
+  for (const NamedParameter& parameter : trainable_parameters(model)) {
+    tensors.push_back(parameter.tensor);
   }
   return tensors;
 }
@@ -55,11 +54,15 @@ std::int64_t num_boxes(const std::vector<Sample>& samples) {
   return static_cast<std::int64_t>(count);
 }
 
-DataType wire_type(at::ScalarType type) {
-  return type == at::kDouble ? DataType::kFloat64 : DataType::kFloat32;
-}
-
 }  // namespace
+
+std::vector<NamedParameter> trainable_parameters(const Petrv2& model) {
+  std::vector<NamedParameter> parameters;
+  for (const Parameter& parameter : model.parameters()) {
+    if (parameter.is_trainable) parameters.push_back({parameter.name, parameter.tensor});
+  }
+  return parameters;
+}
 
 std::vector<std::string> step_value_names(const ModelConfig& config, bool has_denoising) {
   std::vector<std::string> names = {"total"};
@@ -75,15 +78,15 @@ std::vector<std::string> step_value_names(const ModelConfig& config, bool has_de
   return names;
 }
 
-StepRunner::StepRunner(Petrv2& model, Communicator& communicator, const TrainConfig& config,
-                       const TrainOptions& options)
+StepRunner::StepRunner(Petrv2& model, GradientSynchronizer& gradients, StepSpans& spans,
+                       const TrainConfig& config, const TrainOptions& options)
     : model_(model),
-      communicator_(communicator),
+      gradients_(gradients),
+      spans_(spans),
       config_(config),
       options_(options),
       value_names_(step_value_names(model.config(), options.has_denoising)),
       is_on_gpu_(model.parameters().front().tensor.is_cuda()),
-      gradients_(trainable(model)),
       optimiser_(trainable(model), lr_factors(model, config.backbone_lr_factor),
                  {config.betas, config.eps, config.weight_decay}),
       loss_scale_(model.parameters().front().tensor.device()) {}
@@ -109,15 +112,23 @@ ForwardOptions StepRunner::forward_options(const StepInputs& inputs, std::size_t
   return options;
 }
 
-at::Tensor StepRunner::run_micro_batch(const StepInputs& inputs, std::size_t index,
-                                       const std::function<void()>& after_forward) {
+Result<at::Tensor> StepRunner::run_micro_batch(const StepInputs& inputs, std::size_t index,
+                                               const AfterForward& after_forward) {
+  spans_.begin("FORWARD");
   const Batch batch = make_batch(inputs.micro_batches[index], model_, is_on_gpu_);
   const TrainResult result =
       model_.forward_train(batch, inputs.normalisers, forward_options(inputs, index));
-  if (index == 0) after_forward();
+  if (index == 0) {
+    const auto riders = after_forward();
+    if (!riders) return tl::unexpected(riders.error());
+    gradients_.set_riders(*riders);
+  }
   at::Tensor loss = result.total / static_cast<double>(inputs.micro_batches.size());
   if (options_.precision == TrainPrecision::kFp16) loss = loss * loss_scale_.value();
+  gradients_.set_accumulating(index + 1 < inputs.micro_batches.size());
+  spans_.begin("BACKWARD");
   loss.backward();
+  spans_.end();
 
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> values;
@@ -132,36 +143,29 @@ at::Tensor StepRunner::run_micro_batch(const StepInputs& inputs, std::size_t ind
   return at::stack(values).to(at::kDouble);
 }
 
-Result<void> StepRunner::average_gradients() {
-  if (communicator_.size() == 1) return {};
-  at::Tensor& flat = gradients_.flat();
-  const at::Tensor host = flat.is_cuda() ? flat.cpu() : flat;
-  const Call call{std::chrono::seconds(options_.peer_timeout_s), nullptr};
-  auto done =
-      communicator_.all_reduce(host.mutable_data_ptr(), static_cast<std::size_t>(host.numel()),
-                               wire_type(host.scalar_type()), {ReduceOp::kAverage, 1}, call);
-  if (!done) return collective_error(communicator_, done.error());
-  if (flat.is_cuda()) flat.copy_(host);
-  return {};
-}
-
-Result<at::Tensor> StepRunner::run(const StepInputs& inputs,
-                                   const std::function<void()>& after_forward) {
+Result<StepOutcome> StepRunner::run(const StepInputs& inputs, const AfterForward& after_forward) {
   at::Tensor values;
   for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
-    const at::Tensor terms = run_micro_batch(inputs, i, after_forward);
-    values = values.defined() ? values + terms : terms;
+    const auto terms = run_micro_batch(inputs, i, after_forward);
+    if (!terms) return tl::unexpected(terms.error());
+    values = values.defined() ? values + *terms : *terms;
   }
   values = values / static_cast<double>(inputs.micro_batches.size());
-  gradients_.gather();
-  if (auto done = average_gradients(); !done) return tl::unexpected(done.error());
+  if (auto done = gradients_.finish(); !done) return tl::unexpected(done.error());
+  spans_.begin("OPTIMIZER");
   const bool is_scaled = options_.precision == TrainPrecision::kFp16;
+  const auto& gradients = gradients_.gradients();
   const ClipResult clipped =
-      clip(gradients_.views(), config_.clip_norm, is_scaled ? loss_scale_.inverse() : at::Tensor());
-  optimiser_.step(gradients_.views(), inputs.lr, clipped.found_inf);
+      clip(gradients, config_.clip_norm, is_scaled ? loss_scale_.inverse() : at::Tensor());
+  optimiser_.step(gradients, inputs.lr, clipped.found_inf);
   if (is_scaled) loss_scale_.update(clipped.found_inf);
-  return at::cat({values, clipped.norm.to(at::kDouble).reshape({1}),
-                  clipped.found_inf.to(at::kDouble).reshape({1})});
+  StepOutcome outcome;
+  outcome.values = at::cat({values, clipped.norm.to(at::kDouble).reshape({1}),
+                            clipped.found_inf.to(at::kDouble).reshape({1})});
+  outcome.riders = gradients_.riders().to(at::kDouble);
+  gradients_.reset();
+  spans_.end();
+  return outcome;
 }
 
 }  // namespace hvd::petrv2

@@ -1,5 +1,6 @@
 #include "training/petrv2/trainer/train_command.h"
 
+#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,8 @@
 
 #include "base/log.h"
 #include "base/plural.h"
-#include "runtime/communicator_environment.h"
+#include "hvdrun/gradient_synchronizer.h"
+#include "hvdrun/runtime.h"
 #include "runtime/worker_exit.h"
 #include "training/formats/crc32c.h"
 #include "training/petrv2/trainer/device.h"
@@ -34,9 +36,9 @@ std::string host_name() {
   return name.data();
 }
 
-int local_rank() {
-  const char* text = std::getenv("LOCAL_RANK");
-  return text == nullptr ? 0 : std::atoi(text);
+bool may_share_gpus() {
+  const char* text = std::getenv("HVDRUN_ALLOW_SHARED_GPU");
+  return text != nullptr && std::string_view(text) == "1";
 }
 
 at::ScalarType weight_type(TrainPrecision precision) {
@@ -114,22 +116,23 @@ Result<RankZeroOutputs> open_outputs(const TrainOptions& options) {
 
 class TrainCommand {
  public:
-  TrainCommand(TrainOptions options, Config config, std::unique_ptr<Communicator> communicator)
+  // `runtime`: not owned, outlives this.
+  TrainCommand(TrainOptions options, Config config, at::Device device, Runtime& runtime)
       : options_(std::move(options)),
         config_(std::move(config)),
-        communicator_(std::move(communicator)),
-        agreement_(*communicator_, timeout()) {}
+        device_(device),
+        runtime_(runtime),
+        communicator_(runtime.cpu()),
+        agreement_(communicator_, timeout()) {}
 
   Result<int> run() {
-    auto device = choose_device(options_.device, local_rank());
     Result<RecordSet> records = open_records();
     Result<void> ready;
-    if (!device) ready = tl::unexpected(device.error());
     if (!records) ready = tl::unexpected(records.error());
-    if (auto all = agreement_.check_all_ready(ready, "open its data or its device"); !all) {
+    if (auto all = agreement_.check_all_ready(ready, "open its data"); !all) {
       return tl::unexpected(all.error());
     }
-    return train(*device, *records);
+    return train(*records);
   }
 
  private:
@@ -158,17 +161,40 @@ class TrainCommand {
   [[nodiscard]] std::chrono::milliseconds timeout() const {
     return std::chrono::seconds(options_.peer_timeout_s);
   }
-  [[nodiscard]] bool is_first() const { return communicator_->rank() == 0; }
+  [[nodiscard]] bool is_first() const { return communicator_.rank() == 0; }
 
-  Result<int> train(const at::Device& device, const RecordSet& records) {
-    Petrv2 model(config_.model, device, weight_type(options_.precision), options_.seed);
-    if (device.is_cuda()) model.use_channels_last();
-    device_ = device.str();
-    StepRunner runner(model, *communicator_, config_.train, options_);
-    TrainState state(model, runner.optimiser(), runner.loss_scale());
+  // Between the GPUs where all ranks have one, else between the CPUs.
+  Result<Communicator*> gradient_communicator() {
+    const bool is_nccl = options_.backend != Backend::kTcp && device_.is_cuda();
+    if (communicator_.size() == 1 || !is_nccl) return &communicator_;
+    return runtime_.cuda();
+  }
+
+  Result<std::unique_ptr<GradientSynchronizer>> make_synchronizer(const Petrv2& model) {
+    auto communicator = gradient_communicator();
+    if (!communicator) return tl::unexpected(communicator.error());
+    SyncOptions sync;
+    sync.compression = options_.compression;
+    sync.timeout = timeout();
+    sync.num_riders = num_riders(step_value_names(config_.model, options_.has_denoising).size());
+    sync.board = &runtime_.activity();
+    sync.recorder = &runtime_.recorder();
+    sync.timeline = runtime_.timeline();
+    return GradientSynchronizer::create(trainable_parameters(model), **communicator, communicator_,
+                                        sync);
+  }
+
+  Result<int> train(const RecordSet& records) {
+    Petrv2 model(config_.model, device_, weight_type(options_.precision), options_.seed);
+    if (device_.is_cuda()) model.use_channels_last();
     if (auto same = agreement_.check_same_job(describe(options_, config_, data_, model)); !same) {
       return tl::unexpected(same.error());
     }
+    auto gradients = make_synchronizer(model);
+    if (!gradients) return tl::unexpected(gradients.error());
+    StepSpans spans(runtime_.timeline(), device_);
+    StepRunner runner(model, **gradients, spans, config_.train, options_);
+    TrainState state(model, runner.optimiser(), runner.loss_scale());
     Resume resume(options_, data_, state);
     auto outputs = open_and_resume(resume, state);
     if (!outputs) return tl::unexpected(outputs.error());
@@ -178,7 +204,7 @@ class TrainCommand {
     if (auto all = agreement_.check_all_ready(ready, "start its loader"); !all) {
       return tl::unexpected(all.error());
     }
-    return train_on(model, records, runner, state, **loader, resume, *outputs);
+    return train_on(model, records, runner, spans, state, **loader, resume, *outputs);
   }
 
   Result<RankZeroOutputs> open_and_resume(Resume& resume, TrainState& state) {
@@ -195,7 +221,7 @@ class TrainCommand {
     std::string text = resume.text();
     if (auto done = agreement_.share_text(text); !done) return tl::unexpected(done.error());
     if (auto done = resume.take_text(text); !done) return tl::unexpected(done.error());
-    if (auto done = state.broadcast(*communicator_, {timeout(), nullptr}); !done) {
+    if (auto done = state.broadcast(communicator_, {timeout(), nullptr}); !done) {
       return tl::unexpected(done.error());
     }
     return outputs;
@@ -204,12 +230,12 @@ class TrainCommand {
   Result<std::unique_ptr<Loader>> start_loader(const RecordSet& records, SamplerPosition start) {
     LoaderOptions options;
     options.sample = sample_options(config_, options_);
-    options.sampler.num_ranks = static_cast<std::uint32_t>(communicator_->size());
+    options.sampler.num_ranks = static_cast<std::uint32_t>(communicator_.size());
     options.sampler.batch_size = options_.batch;
     options.sampler.num_micro_batches = options_.accumulate;
     options.sampler.remainder = options_.remainder;
     options.sampler.seed = options_.seed;
-    options.rank = static_cast<std::uint32_t>(communicator_->rank());
+    options.rank = static_cast<std::uint32_t>(communicator_.rank());
     options.start = start;
     options.num_epochs = options_.epochs;
     options.num_threads = options_.threads;
@@ -225,7 +251,7 @@ class TrainCommand {
   }
 
   Result<int> train_on(const Petrv2& model, const RecordSet& records, StepRunner& runner,
-                       TrainState& state, Loader& loader, Resume& resume,
+                       StepSpans& spans, TrainState& state, Loader& loader, Resume& resume,
                        RankZeroOutputs& outputs) {
     const TrainPosition& start = resume.position();
     const std::uint64_t total_batch = loader.sampler().step_size();
@@ -239,17 +265,14 @@ class TrainCommand {
     StepLog step_log(step_value_names(config_.model, options_.has_denoising),
                      {start.num_skipped, start.num_skipped_in_a_row}, std::move(outputs.progress),
                      std::move(outputs.events));
-    Trainer trainer(
-        {options_, config_, records, data_, model, *communicator_, agreement_, runner, state,
-         loader, step_log, outputs.store ? &*outputs.store : nullptr, outputs.sample_log.get()},
-        schedule, base, start, num_steps);
+    Trainer trainer({options_, config_, records, data_, model, communicator_, agreement_,
+                     runtime_.activity(), spans, runner, state, loader, step_log,
+                     outputs.store ? &*outputs.store : nullptr, outputs.sample_log.get()},
+                    schedule, base, start, num_steps);
     auto code = trainer.run();
     step_log.finish();
     if (!code) return code;
     print_end(trainer.position(), state, *code);
-    if (auto done = communicator_->finalize({timeout(), nullptr}); !done) {
-      return collective_error(*communicator_, done.error());
-    }
     return code;
   }
 
@@ -258,11 +281,11 @@ class TrainCommand {
     const std::string rule = options_.lr > 0 ? std::string("--lr") : scaled.rule;
     say(fmt::format(
         "{}: {} x {} (--accumulate) x {} (--batch) = {} a step; learning rate {:g} ({})",
-        config_.name, counted(static_cast<std::size_t>(communicator_->size()), "rank"),
+        config_.name, counted(static_cast<std::size_t>(communicator_.size()), "rank"),
         options_.accumulate, options_.batch, counted(loader.sampler().step_size(), "sample"), base,
         rule));
     say(fmt::format("{}; {} epochs; {} on {}; seed {}; {}", loader.note(), options_.epochs,
-                    name_of(options_.precision), device_, options_.seed,
+                    name_of(options_.precision), device_.str(), options_.seed,
                     options_.out.empty()
                         ? "no --out: nothing is saved"
                         : fmt::format("checkpoints and events in {}", options_.out)));
@@ -283,7 +306,7 @@ class TrainCommand {
   }
 
   void print_end(const TrainPosition& position, const TrainState& state, int code) const {
-    say(fmt::format("rank {}: {} after step {}, {} skipped; weights {:08x}", communicator_->rank(),
+    say(fmt::format("rank {}: {} after step {}, {} skipped; weights {:08x}", communicator_.rank(),
                     code == 0 ? "done" : "stopped", position.step,
                     counted(position.num_skipped, "step"), state.weights_checksum()));
     if (code != 0 && is_first()) {
@@ -302,9 +325,10 @@ class TrainCommand {
 
   TrainOptions options_;
   const Config config_;
-  std::string data_;    // which data set it is
-  std::string device_;  // "cpu", "cuda:0"
-  const std::unique_ptr<Communicator> communicator_;
+  std::string data_;  // which data set it is
+  const at::Device device_;
+  Runtime& runtime_;
+  Communicator& communicator_;  // of the CPUs
   RankAgreement agreement_;
 };
 
@@ -313,19 +337,19 @@ int fail(const Error& error) {
   return static_cast<int>(error.code);
 }
 
-int run_connected(TrainOptions options, Config config, std::unique_ptr<Communicator> communicator) {
-  const int rank = communicator->rank();
-  Communicator& peers = *communicator;
-  TrainCommand command(std::move(options), std::move(config), std::move(communicator));
-  try {
-    const auto code = command.run();
-    if (code) return *code;
-    return fail(code.error().within(fmt::format("rank {}", rank)));
-  } catch (const std::exception& error) {
-    peers.abort(error.what());
-    log(LogLevel::kError, "rank {}: {}", rank, error.what());
-    return static_cast<int>(WorkerExit::kInternal);
-  }
+// What the ranks must have in common before they know their data.
+std::string plan_of(const TrainOptions& options, const Config& config) {
+  return fmt::format("{} (sum {:08x}), --precision {} --compression {}", config.name,
+                     crc32c(config.yaml), name_of(options.precision), name_of(options.compression));
+}
+
+Result<int> run_connected(TrainOptions options, Config config, at::Device device,
+                          Runtime& runtime) {
+  const auto limit = std::chrono::seconds(options.peer_timeout_s);
+  auto code = TrainCommand(std::move(options), std::move(config), device, runtime).run();
+  if (!code) return code;
+  if (auto done = runtime.finalize(limit); !done) return tl::unexpected(done.error());
+  return code;
 }
 
 }  // namespace
@@ -343,13 +367,26 @@ int run_train(const std::vector<std::string>& words) {
     options->batch = static_cast<std::uint32_t>(config->train.batch_per_rank);
   }
   if (options->epochs == 0) options->epochs = static_cast<std::uint64_t>(config->train.epochs);
-  auto communicator = communicator_from_environment(std::min<std::chrono::milliseconds>(
-      kConnectLimit, std::chrono::seconds(options->peer_timeout_s)));
-  if (!communicator) {
-    return fail(with_exit(communicator.error(), WorkerExit::kPeerLost).value());
-  }
+  const auto place = place_of_this_process();
+  if (!place) return fail(place.error());
+  const auto device = choose_device(options->device, place->local_rank, may_share_gpus());
+  if (!device) return fail(device.error().within(fmt::format("rank {}", place->rank)));
+  InitOptions init;
+  init.start_timeout = std::min<std::chrono::milliseconds>(
+      kConnectLimit, std::chrono::seconds(options->peer_timeout_s));
+  init.plan = plan_of(*options, *config);
+  init.device = device->is_cuda() ? device->index() : -1;
+  init.torch_version = TORCH_VERSION;
+  auto runtime = Runtime::init(init);
+  if (!runtime) return fail(runtime.error());
   install_stop_signals();
-  return run_connected(std::move(*options), std::move(*config), std::move(*communicator));
+  try {
+    auto code = run_connected(std::move(*options), std::move(*config), *device, **runtime);
+    if (code) return *code;
+    (*runtime)->leave(std::move(code.error()));
+  } catch (const std::exception& error) {
+    (*runtime)->leave(with_exit({error.what()}, WorkerExit::kInternal).value());
+  }
 }
 
 }  // namespace hvd::petrv2

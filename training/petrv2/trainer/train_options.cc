@@ -56,6 +56,16 @@ const OptionTable<TrainOptions>& rows() {
       choice_row<O, Remainder>("remainder", "drop|pad", "of an epoch, less than a step (drop)",
                                {{"drop", Remainder::kDrop}, {"pad", Remainder::kPad}},
                                &O::remainder),
+      choice_row<O, Backend>(
+          "backend", "auto|nccl|tcp", "between the ranks: nccl on GPUs, else tcp (auto)",
+          {{"auto", Backend::kAuto}, {"nccl", Backend::kNccl}, {"tcp", Backend::kTcp}},
+          &O::backend),
+      choice_row<O, Compression>("compression", "none|fp16|bf16",
+                                 "of gradients between the ranks, 16 bits instead of 32 (none)",
+                                 {{"none", Compression::kNone},
+                                  {"fp16", Compression::kFloat16},
+                                  {"bf16", Compression::kBfloat16}},
+                                 &O::compression),
       count_row<O>("peer-timeout", "seconds for an exchange with the other ranks (600)", 1,
                    kLongestDay, &O::peer_timeout_s),
       flag_row<O>("no-augmentation", "images and boxes as they are", &O::has_augmentation, false),
@@ -95,6 +105,9 @@ Result<TrainOptions> parse_train_options(const std::vector<std::string>& words) 
   if (options->device != "cpu" && options->device != "cuda" && options->device != "auto") {
     return make_error(ExitCode::kUsage, "--device {} is not one of cpu, cuda, auto",
                       options->device);
+  }
+  if (options->backend == Backend::kNccl && options->device == "cpu") {
+    return make_error(ExitCode::kUsage, "--backend nccl is for GPUs; --device cpu has tcp");
   }
   if (options->out.empty() && options->save_every > 0) {
     return make_error(ExitCode::kUsage, "--save-every needs --out, the folder for the checkpoints");

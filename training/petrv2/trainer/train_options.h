@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "hvdrun/sync_options.h"
 #include "training/petrv2/data/sampler.h"
 
 namespace hvd::petrv2 {
@@ -17,6 +18,9 @@ enum class TrainPrecision { kFp64, kFp32, kBf16, kFp16 };
 
 // As on the command line: "bf16".
 [[nodiscard]] const char* name_of(TrainPrecision precision);
+
+// How the ranks exchange gradients.
+enum class Backend { kAuto, kNccl, kTcp };
 
 struct TrainOptions {
   std::string config;
@@ -44,6 +48,8 @@ struct TrainOptions {
   bool has_dropout = true;
   bool has_denoising = true;
   bool replace_images_by_noise = false;
+  Backend backend = Backend::kAuto;
+  Compression compression = Compression::kNone;
   std::uint64_t peer_timeout_s = 600;  // for one collective operation
   bool wants_help = false;
 };

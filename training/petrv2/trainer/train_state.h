@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/communicator.h"
+#include "hvdrun/communicator.h"
 #include "training/formats/checkpoint_store.h"
 #include "training/petrv2/data/sampler.h"
 #include "training/petrv2/model/petrv2.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "runtime/worker_exit.h"
@@ -56,16 +57,32 @@ Normalisers Trainer::normalisers(const StepPlan& plan) const {
   return {sum.boxes / num_micro_batches, sum.dn_boxes / num_micro_batches};
 }
 
-// The exchange before a step; with it goes what an earlier step came to.
-Result<StepWishes> Trainer::exchange(const StepWishes& wishes) {
-  auto agreed = parts_.agreement.agree(wishes, parts_.log.values());
-  if (!agreed) return tl::unexpected(agreed.error());
-  if (agreed->means.empty()) return agreed->wishes;
-  parts_.log.take_means(agreed->means);
+// What this rank tells with the step that has begun, and what all told with the one before. So the
+// device is read only where its work is done, and a wish is fulfilled one step after it was told.
+Result<std::vector<double>> Trainer::exchange() {
+  parts_.log.read();
+  parts_.spans.tell_last();
+  if (auto done = take_riders(); !done) return tl::unexpected(done.error());
+  return to_riders({is_stop_wanted(), take_save_wish()}, parts_.log.values(),
+                   parts_.log.num_values());
+}
+
+Result<void> Trainer::take_riders() {
+  if (!riders_.defined()) return {};
+  const at::Tensor host = std::exchange(riders_, {}).cpu();
+  const auto* begin = host.const_data_ptr<double>();
+  const Agreement agreement = from_riders({begin, static_cast<std::size_t>(host.numel())});
+  agreed_.wants_stop |= agreement.wishes.wants_stop;
+  agreed_.wants_save |= agreement.wishes.wants_save;
+  return take_means(agreement.means);
+}
+
+Result<void> Trainer::take_means(const std::vector<double>& means) {
+  if (means.empty()) return {};
+  parts_.log.take_means(means);
   position_.num_skipped = parts_.log.skips().total;
   position_.num_skipped_in_a_row = parts_.log.skips().in_a_row;
-  if (auto done = check_skips(); !done) return tl::unexpected(done.error());
-  return agreed->wishes;
+  return check_skips();
 }
 
 Result<void> Trainer::check_skips() const {
@@ -97,6 +114,11 @@ StepReport Trainer::report_of(const StepPlan& plan, double lr) {
 
 Result<void> Trainer::run_step(const StepPlan& plan,
                                std::vector<std::vector<Sample>> micro_batches) {
+  parts_.activity.update([this](Activity& activity) {
+    activity.phase = "running";
+    activity.step = position_.step + 1;
+  });
+  parts_.spans.start_step(position_.step + 1);
   StepInputs inputs;
   inputs.micro_batches = std::move(micro_batches);
   inputs.normalisers = normalisers(plan);
@@ -105,13 +127,14 @@ Result<void> Trainer::run_step(const StepPlan& plan,
   const auto size = static_cast<std::uint64_t>(parts_.communicator.size());
   const auto rank = static_cast<std::uint64_t>(parts_.communicator.rank());
   inputs.first_position = plan.position.samples_seen + plan.samples.size() / size * rank;
-  auto values = parts_.runner.run(inputs, [this] { parts_.log.read(); });
-  if (!values) return tl::unexpected(values.error());
+  auto outcome = parts_.runner.run(inputs, [this] { return exchange(); });
+  if (!outcome) return tl::unexpected(outcome.error());
+  riders_ = std::move(outcome->riders);
   ++position_.step;
   ++num_steps_done_;
   position_.samples_seen += plan.samples.size();
   position_.sampler = plan.after;
-  parts_.log.add(report_of(plan, inputs.lr), std::move(*values));
+  parts_.log.add(report_of(plan, inputs.lr), std::move(outcome->values));
   log_samples(plan);
   return {};
 }
@@ -133,10 +156,14 @@ void Trainer::log_samples(const StepPlan& plan) {
 
 // Every rank calls it at the same step. All steps are told of first, so that the counts are right.
 Result<void> Trainer::save() {
+  if (auto done = take_riders(); !done) return done;
   while (!parts_.log.is_empty()) {
     parts_.log.read();
-    if (auto done = exchange({}); !done) return tl::unexpected(done.error());
+    const auto agreed = parts_.agreement.agree(parts_.log.values());
+    if (!agreed) return tl::unexpected(agreed.error());
+    if (auto done = take_means(agreed->means); !done) return done;
   }
+  agreed_.wants_save = false;
   if (parts_.options.out.empty() || saved_step_ == position_.step) return {};
   parts_.log.flush();
   Result<void> outcome;
@@ -156,27 +183,21 @@ Result<int> Trainer::run() {
   while (num_steps_done_ < num_steps_to_do_) {
     const auto plan = parts_.loader.step();
     if (!plan) break;
-    StepWishes wishes{is_stop_wanted(), take_save_wish(), false};
     auto micro_batches = read_micro_batches();
-    wishes.has_failed = !micro_batches;
-    const auto agreed = exchange(wishes);
-    if (!micro_batches) return tl::unexpected(micro_batches.error());
-    if (!agreed) return tl::unexpected(agreed.error());
-    if (agreed->has_failed) {
-      return worker_error(WorkerExit::kData, "another rank could not read its samples");
+    if (!micro_batches) {
+      parts_.communicator.abort("it could not read its samples");
+      return tl::unexpected(micro_batches.error());
     }
-    if (agreed->wants_stop || agreed->wants_save) {
-      if (auto done = save(); !done) return tl::unexpected(done.error());
-    }
-    if (agreed->wants_stop) return is_interrupted() ? kInterrupted : kTerminated;
     if (auto done = run_step(*plan, std::move(*micro_batches)); !done) {
       return tl::unexpected(done.error());
     }
     const bool is_epoch_end = position_.sampler.epoch != plan->position.epoch;
     const std::uint64_t every = parts_.options.save_every;
-    if (is_epoch_end || (every > 0 && position_.step % every == 0)) {
+    const bool is_due = is_epoch_end || (every > 0 && position_.step % every == 0);
+    if (is_due || agreed_.wants_save || agreed_.wants_stop) {
       if (auto done = save(); !done) return tl::unexpected(done.error());
     }
+    if (agreed_.wants_stop) return is_interrupted() ? kInterrupted : kTerminated;
   }
   if (auto done = save(); !done) return tl::unexpected(done.error());
   return 0;

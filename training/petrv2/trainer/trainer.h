@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "runtime/activity_board.h"
 #include "training/petrv2/data/loader.h"
 #include "training/petrv2/optim/schedule.h"
 #include "training/petrv2/trainer/rank_agreement.h"
@@ -29,8 +30,10 @@ struct TrainerParts {
   const RecordSet& records;
   const std::string& data;  // which data set it is
   const Petrv2& model;
-  Communicator& communicator;
+  Communicator& communicator;  // of the CPUs
   RankAgreement& agreement;
+  ActivityBoard& activity;
+  StepSpans& spans;
   StepRunner& runner;
   TrainState& state;
   Loader& loader;
@@ -53,7 +56,9 @@ class Trainer {
   [[nodiscard]] Normalisers normalisers(const StepPlan& plan) const;
   [[nodiscard]] Result<void> run_step(const StepPlan& plan,
                                       std::vector<std::vector<Sample>> micro_batches);
-  [[nodiscard]] Result<StepWishes> exchange(const StepWishes& wishes);
+  [[nodiscard]] Result<std::vector<double>> exchange();
+  [[nodiscard]] Result<void> take_riders();
+  [[nodiscard]] Result<void> take_means(const std::vector<double>& means);
   [[nodiscard]] Result<void> check_skips() const;
   [[nodiscard]] Result<void> save();
   void log_samples(const StepPlan& plan);
@@ -66,6 +71,8 @@ class Trainer {
   TrainPosition position_;
   std::uint64_t num_steps_done_ = 0;
   std::uint64_t saved_step_;  // the newest checkpoint's
+  at::Tensor riders_;         // of the last step, not looked at yet
+  StepWishes agreed_;         // of all ranks, not fulfilled yet
   SteadyTime last_step_end_;
   std::chrono::nanoseconds last_data_wait_{0};
 };

@@ -59,7 +59,9 @@ struct Reduction {
 // How one call is made.
 struct Call {
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
-  void* stream = nullptr;  // of a device backend; the CPU's ignore it
+  // Of a device backend: the cudaStream_t that the operation is put on; null: the communicator's
+  // own. The CPU's ignore it.
+  void* stream = nullptr;
 };
 
 // Why a communicator can no longer be used.
@@ -76,6 +78,11 @@ struct CommunicatorFailure {
   std::string message;  // one sentence that names rank and host
 };
 
+// Where the data of a communicator's operations lies. kCpu: a call returns when its operation is
+// complete. kCuda: a call returns when its operation has been handed to the stream; wait() or an
+// event on the stream says when it is complete, and its time limit runs all the same.
+enum class DeviceKind : std::uint8_t { kCpu, kCuda };
+
 class Communicator {
  public:
   Communicator() = default;
@@ -85,6 +92,12 @@ class Communicator {
 
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
+
+  [[nodiscard]] virtual DeviceKind device_kind() const { return DeviceKind::kCpu; }
+  // kCuda: its own stream, of the highest priority (cudaStream_t). kCpu: null.
+  [[nodiscard]] virtual void* stream() const { return nullptr; }
+  // Returns when everything that was handed over is complete.
+  [[nodiscard]] virtual Result<void> wait(const Call& /*call*/) { return {}; }
 
   // data: `count` elements, aligned for their type; reduced in place on every rank.
   [[nodiscard]] virtual Result<void> all_reduce(void* data, std::size_t count, DataType type,

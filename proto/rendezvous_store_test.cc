@@ -1,4 +1,4 @@
-#include "launcher/rendezvous_store.h"
+#include "proto/rendezvous_store.h"
 
 #include <gmock/gmock.h>
 

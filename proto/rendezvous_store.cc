@@ -1,4 +1,4 @@
-#include "launcher/rendezvous_store.h"
+#include "proto/rendezvous_store.h"
 
 #include <fmt/format.h>
 
@@ -62,6 +62,7 @@ StoreAnswers RendezvousStore::handle(std::uint32_t node, const v1::StoreRequest&
     case v1::StoreRequest::kCancel:
       forget({node, request.cancel()});
       break;
+    case v1::StoreRequest::kRegistration:  // the registration desk's
     case v1::StoreRequest::OP_NOT_SET:
       answer(out, id, v1::STORE_STATUS_CONFLICT, "the store does not know this request");
       break;

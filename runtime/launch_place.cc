@@ -1,0 +1,292 @@
+#include "runtime/launch_place.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace hvd {
+namespace {
+
+constexpr int kUnknown = 0;
+constexpr int kMaxPort = 65535;
+
+template <typename... Args>
+tl::unexpected<Error> usage(fmt::format_string<Args...> format, Args&&... args) {
+  return make_error(ExitCode::kUsage, format, std::forward<Args>(args)...);
+}
+
+std::optional<int> parse_count(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+// Reads the numbers of one launcher and keeps the first thing that is wrong with them.
+class Variables {
+ public:
+  Variables(const EnvList& environment, const char* launcher)
+      : environment_(environment), launcher_(launcher) {}
+
+  int required(const char* name) {
+    const auto text = find_env(environment_, name);
+    if (!text) fail(fmt::format("{} is not set", name));
+    return text ? number(name, *text) : 0;
+  }
+  int optional(const char* name, int otherwise) {
+    const auto text = find_env(environment_, name);
+    return text ? number(name, *text) : otherwise;
+  }
+  // The first of the names that is set.
+  int required_one_of(const char* name, const char* other) {
+    return find_env(environment_, name) || !find_env(environment_, other) ? required(name)
+                                                                          : required(other);
+  }
+
+  void fail(std::string what) {
+    if (what_.empty()) what_ = std::move(what);
+  }
+  void check_rank(const char* rank_name, int rank, const char* size_name, int size) {
+    if (rank >= size) {
+      fail(fmt::format("{}={} is no rank of {}={}", rank_name, rank, size_name, size));
+    }
+  }
+  [[nodiscard]] Result<void> result() const {
+    if (what_.empty()) return {};
+    return usage(
+        "the variables of {} are set in part: {}; start all ranks by one launcher, or "
+        "unset its variables to run one process",
+        launcher_, what_);
+  }
+
+ private:
+  int number(const char* name, const std::string& text) {
+    const auto value = parse_count(text);
+    if (!value) fail(fmt::format("{}={} is no number", name, text));
+    return value.value_or(0);
+  }
+
+  const EnvList& environment_;
+  const char* const launcher_;
+  std::string what_;
+};
+
+bool has(const EnvList& environment, const char* name) {
+  return find_env(environment, name).has_value();
+}
+
+// hvdrun sets torch's names, too.
+Result<LaunchPlace> torch_place(const EnvList& environment, const char* launcher) {
+  Variables variables(environment, launcher);
+  LaunchPlace found;
+  Place& place = found.place;
+  place.launcher = launcher;
+  place.rank = variables.required("RANK");
+  place.size = variables.required("WORLD_SIZE");
+  const bool is_one = place.rank == 0 && place.size == 1;
+  place.local_rank =
+      is_one ? variables.optional("LOCAL_RANK", 0) : variables.required("LOCAL_RANK");
+  place.local_size = is_one ? 1 : variables.required_one_of("LOCAL_WORLD_SIZE", "LOCAL_SIZE");
+  place.cross_rank = variables.optional("GROUP_RANK", 0);
+  place.cross_size = variables.optional("GROUP_WORLD_SIZE", kUnknown);
+  variables.check_rank("RANK", place.rank, "WORLD_SIZE", place.size);
+  variables.check_rank("LOCAL_RANK", place.local_rank, "LOCAL_WORLD_SIZE", place.local_size);
+  if (place.cross_size != kUnknown) {
+    variables.check_rank("GROUP_RANK", place.cross_rank, "GROUP_WORLD_SIZE", place.cross_size);
+  }
+  if (place.local_size > place.size) {
+    variables.fail(fmt::format("LOCAL_WORLD_SIZE={} is more than WORLD_SIZE={}", place.local_size,
+                               place.size));
+  }
+  found.generation =
+      static_cast<std::uint32_t>(variables.optional("TORCHELASTIC_RESTART_COUNT", 0));
+  const auto checked = variables.result();
+  if (!checked) return tl::unexpected(checked.error());
+  return found;
+}
+
+Result<LaunchPlace> hvdrun_place(const EnvList& environment) {
+  auto found = torch_place(environment, "hvdrun");
+  if (!found) return found;
+  Variables variables(environment, "hvdrun");
+  // Horovod's sense: nodes need not have equally many ranks.
+  found->place.cross_rank = variables.optional("HOROVOD_CROSS_RANK", found->place.cross_rank);
+  found->place.cross_size = variables.optional("HOROVOD_CROSS_SIZE", found->place.cross_size);
+  const auto checked = variables.result();
+  if (!checked) return tl::unexpected(checked.error());
+  found->way = MeetingWay::kAgent;
+  found->where = *find_env(environment, "HVDRUN_RENDEZVOUS");
+  found->address = find_env(environment, "HVDRUN_ADDRESS").value_or("");
+  if (found->address.empty()) found->address = "127.0.0.1";
+  return found;
+}
+
+struct MpiNames {
+  const char* rank;
+  const char* size;
+  const char* local_rank;
+  const char* local_size;
+};
+constexpr MpiNames kOpenMpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                               "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+constexpr MpiNames kMpich = {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+
+Result<LaunchPlace> mpi_place(const EnvList& environment, const MpiNames& names) {
+  Variables variables(environment, "mpirun");
+  LaunchPlace found;
+  Place& place = found.place;
+  place.launcher = "mpirun";
+  place.rank = variables.required(names.rank);
+  place.size = variables.required(names.size);
+  const bool is_one = place.rank == 0 && place.size == 1;
+  place.local_rank = is_one ? 0 : variables.required(names.local_rank);
+  place.local_size = variables.optional(names.local_size, kUnknown);
+  place.cross_size = kUnknown;
+  variables.check_rank(names.rank, place.rank, names.size, place.size);
+  if (place.local_size != kUnknown) {
+    variables.check_rank(names.local_rank, place.local_rank, names.local_size, place.local_size);
+  }
+  const auto checked = variables.result();
+  if (!checked) return tl::unexpected(checked.error());
+  return found;
+}
+
+Result<LaunchPlace> srun_place(const EnvList& environment) {
+  Variables variables(environment, "srun");
+  LaunchPlace found;
+  Place& place = found.place;
+  place.launcher = "srun";
+  place.rank = variables.required("SLURM_PROCID");
+  // The step's own number: a step may be smaller than its job.
+  place.size = variables.required_one_of("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS");
+  const bool is_one = place.rank == 0 && place.size == 1;
+  place.local_rank = is_one ? 0 : variables.required("SLURM_LOCALID");
+  place.local_size = kUnknown;
+  place.cross_size = kUnknown;
+  variables.check_rank("SLURM_PROCID", place.rank, "SLURM_NTASKS", place.size);
+  const auto checked = variables.result();
+  if (!checked) return tl::unexpected(checked.error());
+  found.node = find_env(environment, "SLURM_NODEID").value_or("");
+  return found;
+}
+
+// A batch script has a SLURM_PROCID, too, but is no step.
+bool is_srun_step(const EnvList& environment) {
+  if (!has(environment, "SLURM_PROCID")) return false;
+  return has(environment, "SLURM_STEP_ID") || has(environment, "SLURM_STEPID") ||
+         !has(environment, "SLURM_JOB_ID");
+}
+
+// Slurm's own PMI sets both, and only Slurm then knows the local rank.
+bool is_pmi_of_srun(const EnvList& environment) {
+  return is_srun_step(environment) && !has(environment, "MPI_LOCALRANKID") &&
+         find_env(environment, "PMI_RANK") == find_env(environment, "SLURM_PROCID");
+}
+
+Result<LaunchPlace> place_of_launcher(const EnvList& environment) {
+  if (has(environment, "HVDRUN_RENDEZVOUS")) return hvdrun_place(environment);
+  if (has(environment, "RANK") || has(environment, "WORLD_SIZE")) {
+    return torch_place(environment, "torchrun");
+  }
+  if (has(environment, "OMPI_COMM_WORLD_RANK") || has(environment, "OMPI_COMM_WORLD_SIZE")) {
+    return mpi_place(environment, kOpenMpi);
+  }
+  if ((has(environment, "PMI_RANK") || has(environment, "PMI_SIZE")) &&
+      !is_pmi_of_srun(environment)) {
+    return mpi_place(environment, kMpich);
+  }
+  if (is_srun_step(environment)) return srun_place(environment);
+  return LaunchPlace{};
+}
+
+Result<void> meet_at(LaunchPlace& found, const std::string& url) {
+  constexpr std::string_view kFile = "file://";
+  constexpr std::string_view kTcp = "tcp://";
+  if (url.rfind(kFile, 0) == 0 && url.size() > kFile.size() + 1 && url[kFile.size()] == '/') {
+    found.way = MeetingWay::kFolder;
+    found.where = url.substr(kFile.size());
+    return {};
+  }
+  const auto colon = url.rfind(':');
+  if (url.rfind(kTcp, 0) == 0 && colon > kTcp.size() && colon != std::string::npos) {
+    const auto port = parse_count(std::string_view(url).substr(colon + 1));
+    std::string host = url.substr(kTcp.size(), colon - kTcp.size());
+    const bool is_v6 = host.front() == '[' && host.back() == ']';
+    if (is_v6) host = host.substr(1, host.size() - 2);
+    if (port && *port > 0 && *port <= kMaxPort && !host.empty() &&
+        (is_v6 || host.find(':') == std::string::npos)) {
+      found.way = MeetingWay::kTcp;
+      found.where = std::move(host);
+      found.port = *port;
+      return {};
+    }
+  }
+  return usage(
+      "HVDRUN_INIT={} says nowhere to meet: give file:///FOLDER (an absolute path that all "
+      "ranks see) or tcp://HOST:PORT (of rank 0)",
+      url);
+}
+
+// torch's own store listens at MASTER_PORT.
+Result<void> meet_beside_torch(LaunchPlace& found, const EnvList& environment) {
+  const auto host = find_env(environment, "MASTER_ADDR");
+  const auto port_text = find_env(environment, "MASTER_PORT");
+  const auto port = port_text ? parse_count(*port_text) : std::nullopt;
+  if (!host || host->empty() || !port || *port < 1 || *port >= kMaxPort) {
+    return usage(
+        "RANK={} of WORLD_SIZE={}, but MASTER_ADDR={} and MASTER_PORT={} name no place to meet: "
+        "start the ranks by hvdrun or torchrun, or set HVDRUN_INIT to file:///FOLDER or "
+        "tcp://HOST:PORT",
+        found.place.rank, found.place.size, host.value_or(""), port_text.value_or(""));
+  }
+  found.way = MeetingWay::kTcp;
+  found.where = *host;
+  found.port = *port + 1;
+  return {};
+}
+
+Result<void> choose_meeting(LaunchPlace& found, const EnvList& environment) {
+  if (found.way == MeetingWay::kAgent || found.place.size == 1) return {};
+  const auto url = find_env(environment, "HVDRUN_INIT");
+  if (url && !url->empty()) return meet_at(found, *url);
+  if (found.place.launcher == "torchrun") return meet_beside_torch(found, environment);
+  return usage(
+      "rank {} of {} ranks of {} does not know where to meet the others: set HVDRUN_INIT to "
+      "file:///FOLDER (that all ranks see) or tcp://HOST:PORT (of rank 0), or start by hvdrun",
+      found.place.rank, found.place.size, found.place.launcher);
+}
+
+}  // namespace
+
+Result<LaunchPlace> launch_place(const EnvList& environment, const std::string& host) {
+  auto found = place_of_launcher(environment);
+  if (!found) return found;
+  if (found->place.size == 1) {
+    found->place.local_size = 1;
+    found->place.cross_size = 1;
+  }
+  if (found->address.empty()) found->address = find_env(environment, "HVDRUN_ADDRESS").value_or("");
+  found->place.host = find_env(environment, "HOROVOD_HOSTNAME").value_or("");
+  if (found->place.host.empty()) found->place.host = host;
+  const auto chosen = choose_meeting(*found, environment);
+  if (!chosen) return tl::unexpected(chosen.error());
+  return found;
+}
+
+Place complete_place(Place place, const std::vector<Seat>& seats) {
+  const auto rank = static_cast<std::size_t>(place.rank);
+  const Seat own = seats.at(rank);
+  if (place.local_size == kUnknown) {
+    place.local_size = static_cast<int>(std::count_if(
+        seats.begin(), seats.end(), [&](const Seat& seat) { return seat.node == own.node; }));
+  }
+  if (place.cross_size == kUnknown) {
+    const auto is_like = [&](const Seat& seat) { return seat.local_rank == own.local_rank; };
+    const auto here = seats.begin() + place.rank;
+    place.cross_rank = static_cast<int>(std::count_if(seats.begin(), here, is_like));
+    place.cross_size = static_cast<int>(std::count_if(seats.begin(), seats.end(), is_like));
+  }
+  return place;
+}
+
+}  // namespace hvd

@@ -1,0 +1,215 @@
+"""Several NCCL ranks on one GPU, under hvdrun with agents of the command transport: sums are exact, a
+training is the single process's, and a rank that is killed, stopped or late ends the job in time.
+
+NCCL refuses two ranks on a GPU; HVDRUN_ALLOW_SHARED_GPU=1 is the runtime's switch for such tests. Without
+a GPU the file is skipped (exit code 77). Programs: $BIN_FOLDER/{hvdrun,petrv2}, $EXAMPLES_FOLDER,
+$PHASE_WORKER.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("BIN_FOLDER", ROOT / "build" / "bin"))
+EXAMPLES = pathlib.Path(os.environ.get("EXAMPLES_FOLDER", ROOT / "build" / "examples"))
+PHASE_WORKER = os.environ.get("PHASE_WORKER", str(ROOT / "build/tests/gpu/nccl_phase_worker"))
+COMMAND_TRANSPORT = ["--transport", "command", "--rsh", "sh -c 'exec \"$@\"' x {command}"]
+SHARED = {"HVDRUN_ALLOW_SHARED_GPU": "1"}
+DEADLINE = 2.0  # s
+GRACE = 1.0     # s
+SPARE = 8.0     # s, for a process to take its GPU down
+
+
+def has_gpu():
+    return os.path.exists("/dev/nvidiactl") and shutil.which("nvidia-smi") is not None
+
+
+def four_hosts(ranks):
+    """Four agents, or one a rank."""
+    hosts = min(4, ranks)
+    return ",".join(f"{name}:{ranks // hosts}" for name in "abcd"[:hosts])
+
+
+def hvdrun(ranks, *command, limit=120, env=None, hosts=None):
+    words = [str(BIN / "hvdrun"), "-np", str(ranks), "-H", hosts or four_hosts(ranks),
+             *COMMAND_TRANSPORT, "--grace", f"{GRACE:g}", *map(str, command)]
+    began = time.monotonic()
+    done = subprocess.run(words, env={**os.environ, **SHARED, **(env or {})}, capture_output=True,
+                          text=True, timeout=limit)
+    done.seconds = time.monotonic() - began
+    done.report = f"{' '.join(words)}\ncode {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@unittest.skipUnless(has_gpu(), "no GPU here")
+class Sums(unittest.TestCase):
+    """The id travels over gRPC; each all-reduce is compared element by element."""
+
+    def check(self, ranks, *options):
+        done = hvdrun(ranks, EXAMPLES / "all_reduce_bench", "--device", "cuda", *options)
+        self.assertEqual(done.returncode, 0, done.report)
+        rows = re.findall(r"^(?:\[.*?\])?[^#\n]*?\s(\d+)\s+(\d+)\s+(\w+)\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+(\d+)"
+                          r"\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+(\d+)\s*$", done.stdout, re.M)
+        self.assertTrue(rows, done.report)
+        for row in rows:
+            self.assertEqual((row[4], row[6]), ("0", "0"), done.report)
+            print(f"    {ranks} ranks, {row[0]} bytes of {row[2]}: {row[5]} us in place, 0 wrong")
+        print(f"    {ranks} ranks: {done.seconds:.1f} s in all", flush=True)
+
+    def test_two_ranks(self):
+        self.check(2, "-b", "4K", "-e", "16M", "-f", "64", "-n", "5", "-w", "1")
+
+    def test_four_ranks_in_bfloat16(self):
+        self.check(4, "-b", "4K", "-e", "1M", "-f", "256", "-n", "5", "-w", "1", "-d", "bfloat16")
+
+    def test_eight_ranks(self):
+        self.check(8, "-b", "4K", "-e", "1M", "-f", "256", "-n", "3", "-w", "1")
+
+    def test_thirty_two_ranks(self):
+        self.check(32, "-b", "4K", "-e", "256K", "-f", "64", "-n", "2", "-w", "1")
+
+
+@unittest.skipUnless(has_gpu(), "no GPU here")
+class Training(unittest.TestCase):
+    RANKS = 8
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="hvdrun-nccl-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+        subprocess.run([BIN / "petrv2", "synth", "--out", cls.folder / "data", "--records"], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def train(self, ranks, name, *options, env=None):
+        log = self.folder / f"{name}.json"
+        command = [BIN / "petrv2", "train", "--config", "tiny", "--data", self.folder / "data/records",
+                   "--split", "all", "--device", "cuda", "--steps", "10", "--batch", "1", "--no-dropout",
+                   "--no-augmentation", "--seed", "3", "--json", log, *options]
+        done = hvdrun(ranks, *command, env=env)
+        self.assertEqual(done.returncode, 0, done.report)
+        steps = [json.loads(line) for line in log.read_text().splitlines()]
+        return steps, re.findall(r"weights ([0-9a-f]{8})", done.stdout), done
+
+    def test_eight_ranks_are_one_process_that_accumulates(self):
+        steps, sums, done = self.train(self.RANKS, "ranks")
+        alone, _, _ = self.train(1, "alone", "--accumulate", str(self.RANKS))
+        self.assertEqual((len(sums), len(set(sums))), (self.RANKS, 1), done.report)
+        self.assertEqual(len(steps), len(alone))
+        worst = max(abs(a["loss"]["total"] - b["loss"]["total"]) / b["loss"]["total"]
+                    for a, b in zip(steps, alone))
+        first = abs(steps[0]["loss"]["total"] / alone[0]["loss"]["total"] - 1)
+        print(f"    8 ranks, weights {sums[0]} on all; total loss beside accumulation 8: first step "
+              f"{first:.1e}, worst of 10 {worst:.1e}; {done.seconds:.1f} s", flush=True)
+        self.assertLess(first, 1e-5)
+        self.assertLess(worst, 1e-2)
+
+    def test_compressed_ranks_stay_equal(self):
+        for kind in ("fp16", "bf16"):
+            _, sums, done = self.train(4, kind, "--compression", kind)
+            self.assertEqual((len(sums), len(set(sums))), (4, 1), done.report)
+
+
+@unittest.skipUnless(has_gpu(), "no GPU here")
+class Faults(unittest.TestCase):
+    """One of each phase and fault with two ranks."""
+
+    PHASES = ("before_id", "in_init", "in_enqueue", "in_collective", "in_finalize")
+    FAULTS = ("kill", "stop", "delay")
+    AT_ONCE = 5
+
+    def test_every_phase_and_fault(self):
+        with concurrent.futures.ThreadPoolExecutor(self.AT_ONCE) as pool:
+            ends = {(phase, fault): pool.submit(self.go_wrong, phase, fault)
+                    for phase in self.PHASES for fault in self.FAULTS}
+        failed = []
+        for (phase, fault), end in ends.items():
+            error = end.exception()
+            print(f"    {phase}, {fault}: {error or end.result()}", flush=True)
+            failed += [f"{phase}, {fault}: {error}"] if error else []
+        self.assertEqual(failed, [])
+
+    def test_without_a_fault(self):
+        done = hvdrun(2, PHASE_WORKER, "in_finalize", "none", 0, 20000)
+        self.assertEqual(done.returncode, 0, done.report)
+
+    def go_wrong(self, phase, fault):
+        mark = str(uuid.uuid4())
+        words = [str(BIN / "hvdrun"), "-np", "2", "-H", "a:1,b:1", *COMMAND_TRANSPORT, "--grace",
+                 f"{GRACE:g}", "-x", f"HVT={mark}", PHASE_WORKER, phase, fault, "1",
+                 str(int(DEADLINE * 1000))]
+        run = subprocess.Popen(words, env={**os.environ, **SHARED}, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+        try:
+            text = self.read_until_fault(run, phase, fault, mark)
+            began = time.monotonic()
+            rest, _ = run.communicate(timeout=DEADLINE + GRACE + SPARE)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            text = run.communicate()[0]
+            raise AssertionError(f"still running {DEADLINE + GRACE + SPARE:g} s after the fault: {text}")
+        seconds = time.monotonic() - began
+        text += rest
+        self.assertNotEqual(run.returncode, 0, text)
+        if fault == "kill":
+            self.assertEqual(run.returncode, 128 + signal.SIGKILL, text)
+            self.assertRegex(text, r"rank 1 \(b\b")
+        else:
+            self.assertIn(run.returncode, (71, 72, 124), text)
+        self.assertEqual(processes_of(mark), [], text)
+        last = [line for line in text.splitlines() if line.strip()][-1]
+        return f"code {run.returncode}, all gone after {seconds:.2f} s: {last}"
+
+    def read_until_fault(self, run, phase, fault, mark):
+        wanted = "running" if phase == "in_collective" else "fault"
+        text = ""
+        for line in run.stdout:
+            text += line
+            if line.rstrip().endswith(wanted):
+                break
+        if phase == "in_collective":
+            time.sleep(0.2)
+            self.strike(fault, mark)
+        return text
+
+    @staticmethod
+    def strike(fault, mark):
+        (pid,) = [pid for pid, rank in processes_of(mark) if rank == "1"]
+        os.kill(pid, signal.SIGKILL if fault == "kill" else signal.SIGSTOP)
+        if fault == "delay":
+            time.sleep(DEADLINE + GRACE / 2)
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass  # ended with its job
+
+
+def processes_of(mark):
+    """(pid, rank) of the workers that carry the mark."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        ranks = [v[5:].decode() for v in variables if v.startswith(b"RANK=")]
+        if b"HVT=" + mark.encode() in variables and ranks:
+            found.append((int(path.parent.name), ranks[0]))
+    return found
+
+
+if __name__ == "__main__":
+    if not has_gpu():
+        print("skipped: no GPU here")
+        sys.exit(77)
+    unittest.main(verbosity=2)
