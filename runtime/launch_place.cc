@@ -246,9 +246,16 @@ Result<void> meet_beside_torch(LaunchPlace& found, const EnvList& environment) {
 }
 
 Result<void> choose_meeting(LaunchPlace& found, const EnvList& environment) {
-  if (found.way == MeetingWay::kAgent || found.place.size == 1) return {};
+  if (found.way == MeetingWay::kAgent) return {};
   const auto url = find_env(environment, "HVDRUN_INIT");
-  if (url && !url->empty()) return meet_at(found, *url);
+  const bool has_url = url && !url->empty();
+  if (has_url && found.place.launcher.empty()) {
+    return usage(
+        "HVDRUN_INIT is set, but this process has no rank: each needs RANK, WORLD_SIZE, LOCAL_RANK "
+        "and LOCAL_WORLD_SIZE, or a launcher that sets its own; unset HVDRUN_INIT to run alone");
+  }
+  if (found.place.size == 1) return {};
+  if (has_url) return meet_at(found, *url);
   if (found.place.launcher == "torchrun") return meet_beside_torch(found, environment);
   return usage(
       "rank {} of {} ranks of {} does not know where to meet the others: set HVDRUN_INIT to "

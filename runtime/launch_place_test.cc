@@ -59,6 +59,10 @@ TEST(LaunchPlace, NoLauncherIsOneProcess) {
   EXPECT_EQ(found.place.launcher, "");
 }
 
+TEST(LaunchPlace, APlaceToMeetWithoutARankIsRefused) {
+  EXPECT_THAT(refusal_of(kFolder), HasSubstr("this process has no rank: each needs RANK"));
+}
+
 TEST(LaunchPlace, ReadsWhatHvdrunGives) {
   EnvList environment = rank_env({3, 4, 1, 2, 1, 2, 1, 2, "node2"});
   environment = with(environment, node_env("job", 1, "10.0.0.1", 61000, "10.0.0.2"));

@@ -309,7 +309,18 @@ Result<Communicator*> Runtime::cuda() {
   return own.cuda.get();
 }
 
-void Runtime::leave(Error cause) { impl_->failures.leave(std::move(cause)); }
+// An operation's error has no code of a worker; the failure of its communicator has.
+void Runtime::leave(Error cause) {
+  const bool has_code = cause.code != ExitCode::kInfrastructure && cause.code != ExitCode::kTimeout;
+  for (Communicator* const communicator : {impl_->cuda.get(), impl_->cpu.get()}) {
+    if (has_code || communicator == nullptr) continue;
+    if (const auto failure = communicator->failure()) {
+      cause = with_exit(std::move(cause), exit_of(failure->kind)).value();
+      break;
+    }
+  }
+  impl_->failures.leave(std::move(cause));
+}
 
 Result<void> Runtime::finalize(milliseconds timeout) {
   return impl_->finalize(steady_clock::now() + timeout);

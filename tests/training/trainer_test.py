@@ -1,5 +1,6 @@
 """petrv2 train as its users meet it: several ranks, checkpoints, signals, broken data, full disks."""
 
+import json
 import os
 import random
 import re
@@ -9,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from trained import HVDRUN, IS_LONG, PETRV2, Training, read_safetensors
+from trained import HVDRUN, IS_LONG, PETRV2, Run, Training, read_safetensors
 
 def norm(values):
     return sum(value * value for value in values) ** 0.5
@@ -71,6 +72,18 @@ class Parallel(Training):
         sums = re.findall(r"rank (\d): done after step 3, 0 steps skipped; weights ([0-9a-f]{8})", run.out)
         self.assertEqual(sorted(rank for rank, _ in sums), list("0123"), run.report())
         self.assertEqual(len({weights for _, weights in sums}), 1, run.report())
+
+    def test_timeline_shows_every_part_of_every_step(self):
+        trace = self.folder / "trace.json"
+        environment = {**self.environment(), "HVDRUN_TIMELINE_FILENAME": str(trace)}
+        run = Run(self.launched(2, self.words("--steps", 4)), 120, self.folder, environment)
+        self.assertEqual(run.code, 0, run.report())
+        events = json.loads(trace.read_text())
+        for rank in range(2):
+            begun = [e["name"] for e in events if e["pid"] == rank and e["ph"] in "BX"]
+            for part in ("FORWARD", "BACKWARD", "OPTIMIZER"):
+                self.assertEqual(begun.count(part), 4, part)
+            self.assertGreaterEqual(begun.count("TCP_ALLREDUCE"), 4)
 
     def test_unequal_shares_are_dropped_or_padded_and_told(self):
         run = self.train("--epochs", 1, ranks=4)  # ten samples

@@ -1,5 +1,5 @@
 add_library(hvdrun_petrv2_optim STATIC
-  petrv2/optim/schedule.cc petrv2/optim/gradient_buffer.cc petrv2/optim/adamw.cc petrv2/optim/clip.cc)
+  petrv2/optim/schedule.cc petrv2/optim/adamw.cc petrv2/optim/clip.cc)
 add_library(hvdrun::petrv2_optim ALIAS hvdrun_petrv2_optim)
 target_link_libraries(hvdrun_petrv2_optim PUBLIC hvdrun::base PRIVATE hvdrun::flags)
 hvdrun_uses_torch(hvdrun_petrv2_optim)

@@ -41,4 +41,10 @@ void StepSpans::tell_last() {
   last_.clear();
 }
 
+void StepSpans::tell_all() {
+  tell_last();
+  last_ = std::exchange(marks_, {});
+  tell_last();
+}
+
 }  // namespace hvd::petrv2

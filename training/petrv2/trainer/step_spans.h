@@ -27,6 +27,8 @@ class StepSpans {
   void end() { begin(nullptr); }
   // Of the step before this one, which the device has come through: tells its parts.
   void tell_last();
+  // Of all steps, once the device has come through: before a pause, and at the end.
+  void tell_all();
 
  private:
   struct Mark {

@@ -163,6 +163,7 @@ Result<void> Trainer::save() {
     if (!agreed) return tl::unexpected(agreed.error());
     if (auto done = take_means(agreed->means); !done) return done;
   }
+  parts_.spans.tell_all();
   agreed_.wants_save = false;
   if (parts_.options.out.empty() || saved_step_ == position_.step) return {};
   parts_.log.flush();

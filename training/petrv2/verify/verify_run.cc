@@ -5,7 +5,6 @@
 #include "training/petrv2/model/petrv2.h"
 #include "training/petrv2/optim/adamw.h"
 #include "training/petrv2/optim/clip.h"
-#include "training/petrv2/optim/gradient_buffer.h"
 #include "training/petrv2/optim/schedule.h"
 #include "training/petrv2/verify/filler.h"
 #include "training/petrv2/verify/scene.h"
@@ -163,22 +162,24 @@ Json decoded_of(const Predictions& predictions) {
 // Returns the norm of all gradients.
 double step_once(const Petrv2& model, Json& parameters) {
   std::vector<at::Tensor> trainable;
+  std::vector<at::Tensor> gradients;  // with their parameters' strides
   std::vector<double> factors;
   for (const Parameter& parameter : model.parameters()) {
     if (!parameter.is_trainable) continue;
     trainable.push_back(parameter.tensor);
     factors.push_back(parameter.is_backbone ? kBackboneFactor : 1);
+    gradients.push_back(at::zeros_like(parameter.tensor.detach()));
     const at::Tensor& gradient = parameter.tensor.grad();
-    if (gradient.defined()) parameters[parameter.name]["grad"] = summary(gradient);
+    if (!gradient.defined()) continue;
+    gradients.back().copy_(gradient);
+    parameters[parameter.name]["grad"] = summary(gradient);
   }
-  GradientBuffer gradients(trainable);
-  gradients.gather();
   const TrainConfig train;  // of every released configuration
-  const ClipResult clipped = clip(gradients.views(), train.clip_norm);
+  const ClipResult clipped = clip(gradients, train.clip_norm);
   AdamW optimiser(trainable, factors, {train.betas, train.eps, train.weight_decay});
   const Schedule schedule{train.epochs, train.warmup_iterations, train.warmup_ratio,
                           train.min_lr_ratio, static_cast<std::uint64_t>(train.reference_batch)};
-  optimiser.step(gradients.views(), schedule.rate(kBaseRate, /*epoch=*/0, /*samples_seen=*/0),
+  optimiser.step(gradients, schedule.rate(kBaseRate, /*epoch=*/0, /*samples_seen=*/0),
                  clipped.found_inf);
   for (const Parameter& parameter : model.parameters()) {
     parameters[parameter.name]["after_step"] = summary(parameter.tensor);
