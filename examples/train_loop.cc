@@ -61,7 +61,7 @@ hvd::Result<Weights> train(hvd::Communicator& ranks) {
 }  // namespace
 
 int main() {
-  auto job = hvd::Runtime::init({.plan = "a line through points", .records_collectives = true});
+  auto job = hvd::Runtime::init({.plan = "a line through points"});
   if (!job) {
     fmt::print(stderr, "train_loop: {}\n", job.error().message);
     return static_cast<int>(job.error().code);

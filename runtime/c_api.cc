@@ -50,7 +50,6 @@ bool has_field(std::size_t struct_size, std::size_t end_of_field) {
 
 hvd::InitOptions options_of(const hvdrun_options* given) {
   hvd::InitOptions options;
-  options.records_collectives = true;
   if (given == nullptr) return options;
   if (HVDRUN_HAS(given, start_timeout_ms) && given->start_timeout_ms > 0) {
     options.start_timeout = milliseconds(given->start_timeout_ms);

@@ -63,7 +63,6 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string_view mode = argv[1];
   hvd::InitOptions options;
-  options.records_collectives = true;
   options.plan = mode == "plan" ? fmt::format("of process {}", getpid()) : "of the test";
   if (const char* limit = std::getenv("START_TIMEOUT_MS")) {
     options.start_timeout = std::chrono::milliseconds(std::atoi(limit));

@@ -37,9 +37,9 @@ struct InitOptions {
   std::string plan = {};                             // in words; ranks with another one are refused
   int device = -1;                 // CUDA ordinal of this rank's GPU; -1: CPU only
   std::string torch_version = {};  // where the program has one: must be equal on all ranks, too
-  // The operations of cpu() stand in the flight recorder and in the heartbeats. Not beside a
-  // GradientSynchronizer, which records its buckets itself.
-  bool records_collectives = false;
+  // The operations of cpu() stand in the flight recorder and in the heartbeats, so that a stall is
+  // seen. false beside a GradientSynchronizer, which records its buckets itself.
+  bool records_collectives = true;
 };
 
 // The place of this process as its launcher told it, before init(): to choose a GPU by local_rank.

@@ -377,6 +377,7 @@ int run_train(const std::vector<std::string>& words) {
   init.plan = plan_of(*options, *config);
   init.device = device->is_cuda() ? device->index() : -1;
   init.torch_version = TORCH_VERSION;
+  init.records_collectives = false;  // the synchronizer records its buckets
   auto runtime = Runtime::init(init);
   if (!runtime) return fail(runtime.error());
   install_stop_signals();
