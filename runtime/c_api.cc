@@ -1,5 +1,6 @@
 #include "hvdrun/c_api.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -48,11 +49,18 @@ bool has_field(std::size_t struct_size, std::size_t end_of_field) {
   has_field((object)->struct_size, \
             offsetof(std::remove_cvref_t<decltype(*(object))>, field) + sizeof((object)->field))
 
+constexpr int kInternalCode = static_cast<int>(hvd::WorkerExit::kInternal);
+
+// Deadlines are sums with the time of now, which must not overflow.
+milliseconds clamped(std::int64_t timeout_ms) {
+  return std::min<milliseconds>(milliseconds(timeout_ms), std::chrono::hours(24 * 365));
+}
+
 hvd::InitOptions options_of(const hvdrun_options* given) {
   hvd::InitOptions options;
   if (given == nullptr) return options;
   if (HVDRUN_HAS(given, start_timeout_ms) && given->start_timeout_ms > 0) {
-    options.start_timeout = milliseconds(given->start_timeout_ms);
+    options.start_timeout = clamped(given->start_timeout_ms);
   }
   if (HVDRUN_HAS(given, plan) && given->plan != nullptr) options.plan = given->plan;
   if (HVDRUN_HAS(given, device)) options.device = given->device;
@@ -63,7 +71,7 @@ hvd::Call call_of(const hvdrun_call* given) {
   hvd::Call call;
   if (given == nullptr) return call;
   if (HVDRUN_HAS(given, timeout_ms) && given->timeout_ms > 0) {
-    call.timeout = milliseconds(given->timeout_ms);
+    call.timeout = clamped(given->timeout_ms);
   }
   if (HVDRUN_HAS(given, stream)) call.stream = given->stream;
   return call;
@@ -187,14 +195,14 @@ void hvdrun_abort(hvdrun_communicator* communicator, const char* reason) {
 void hvdrun_leave(hvdrun_runtime* job, int code, const char* reason) {
   hvd::Error cause;
   cause.message = reason == nullptr ? "no reason was given" : reason;
-  cause.code = static_cast<hvd::ExitCode>(code);
+  const bool is_code = code > 0 && code < 256;
+  cause.code = static_cast<hvd::ExitCode>(is_code ? code : kInternalCode);
   job->runtime->leave(std::move(cause));
 }
 
 int hvdrun_finalize(hvdrun_runtime* job, int64_t timeout_ms) {
   if (job == nullptr) return refuse("hvdrun_finalize: the job is NULL");
-  const auto done =
-      job->runtime->finalize(timeout_ms > 0 ? milliseconds(timeout_ms) : kFinalizeTimeout);
+  const auto done = job->runtime->finalize(timeout_ms > 0 ? clamped(timeout_ms) : kFinalizeTimeout);
   if (!done) return fail(done.error());
   delete job;
   return 0;

@@ -37,13 +37,12 @@ Result<Agreement> RankAgreement::agree(const std::vector<double>& values) {
   return from_riders(message);
 }
 
-Result<void> RankAgreement::check_all_ready(const Result<void>& own, std::string_view what) {
-  std::int32_t num_failed = own ? 0 : 1;
-  const auto told = communicator_.all_reduce(&num_failed, 1, DataType::kInt32, {}, call_);
+Result<void> RankAgreement::check_all_ready(const Result<void>& own) {
   if (!own) return own;
-  if (!told) return collective_error(communicator_, told.error());
-  if (num_failed == 0) return {};
-  return worker_error(WorkerExit::kData, "another rank could not {}", what);
+  if (auto done = communicator_.barrier(call_); !done) {
+    return collective_error(communicator_, done.error());
+  }
+  return {};
 }
 
 Result<void> RankAgreement::check_same_job(const std::string& description) {

@@ -42,9 +42,9 @@ class RankAgreement {
   // The exchange alone, without a step: all ranks call it, each with values or each without.
   [[nodiscard]] Result<Agreement> agree(const std::vector<double>& values);
 
-  // All ranks call it where each may have failed by itself: its own error, or that another rank
-  // could not do `what` (exit code 74).
-  [[nodiscard]] Result<void> check_all_ready(const Result<void>& own, std::string_view what);
+  // All ranks call it where each may have failed by itself. A rank that has gets its own error back
+  // and leaves; its reason is the others' error.
+  [[nodiscard]] Result<void> check_all_ready(const Result<void>& own);
 
   // Every rank's description of the job must be rank 0's; else the error names the ranks that
   // differ (exit code 73).

@@ -129,7 +129,7 @@ class TrainCommand {
     Result<RecordSet> records = open_records();
     Result<void> ready;
     if (!records) ready = tl::unexpected(records.error());
-    if (auto all = agreement_.check_all_ready(ready, "open its data"); !all) {
+    if (auto all = agreement_.check_all_ready(ready); !all) {
       return tl::unexpected(all.error());
     }
     return train(*records);
@@ -180,8 +180,10 @@ class TrainCommand {
     sync.board = &runtime_.activity();
     sync.recorder = &runtime_.recorder();
     sync.timeline = runtime_.timeline();
+    const auto settled = sync_options_from_environment(sync);
+    if (!settled) return tl::unexpected(settled.error());
     return GradientSynchronizer::create(trainable_parameters(model), **communicator, communicator_,
-                                        sync);
+                                        *settled);
   }
 
   Result<int> train(const RecordSet& records) {
@@ -201,7 +203,7 @@ class TrainCommand {
     auto loader = start_loader(records, resume.position().sampler);
     Result<void> ready;
     if (!loader) ready = tl::unexpected(loader.error());
-    if (auto all = agreement_.check_all_ready(ready, "start its loader"); !all) {
+    if (auto all = agreement_.check_all_ready(ready); !all) {
       return tl::unexpected(all.error());
     }
     return train_on(model, records, runner, spans, state, **loader, resume, *outputs);
@@ -339,7 +341,7 @@ int fail(const Error& error) {
 
 // What the ranks must have in common before they know their data.
 std::string plan_of(const TrainOptions& options, const Config& config) {
-  return fmt::format("{} (sum {:08x}), --precision {} --compression {}", config.name,
+  return fmt::format("{} (sum {:08x}), --precision={}, --compression={}", config.name,
                      crc32c(config.yaml), name_of(options.precision), name_of(options.compression));
 }
 

@@ -185,10 +185,7 @@ Result<int> Trainer::run() {
     const auto plan = parts_.loader.step();
     if (!plan) break;
     auto micro_batches = read_micro_batches();
-    if (!micro_batches) {
-      parts_.communicator.abort("it could not read its samples");
-      return tl::unexpected(micro_batches.error());
-    }
+    if (!micro_batches) return tl::unexpected(micro_batches.error());
     if (auto done = run_step(*plan, std::move(*micro_batches)); !done) {
       return tl::unexpected(done.error());
     }
