@@ -166,7 +166,9 @@ void Job::on_signal(int signal) {
   if (num_interrupts_ > 0 && now - last_interrupt_ < kSecondInterruptAfter) return;
   last_interrupt_ = now;
   ++num_interrupts_;
-  if (num_interrupts_ == 1 && signal == SIGINT && state_ == JobState::kRunning) {
+  // Ranks may already run while others are still being started.
+  const bool have_ranks = state_ == JobState::kStarting || state_ == JobState::kRunning;
+  if (num_interrupts_ == 1 && signal == SIGINT && have_ranks) {
     write_log(LogLevel::kInfo, fmt::format("stopping, at most {} for the ranks to end; Ctrl-C "
                                            "again kills them at once",
                                            format_duration(options_.grace)));
