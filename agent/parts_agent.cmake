@@ -27,7 +27,7 @@ set_source_files_properties(rendezvous_edge.cc service_edge.cc PROPERTIES
 hvdrun_test(beat_book_test SRCS beat_book_test.cc LIBS hvdrun_agent protobuf)
 hvdrun_test(agent_test SRCS agent_test.cc timeline_files_test.cc LIBS hvdrun_agent hvdrun_shim hvdrun_services PkgConfig::GRPC
             protobuf)
-hvdrun_test(agent_process_test SRCS agent_process_test.cc
+hvdrun_test(agent_process_test SRCS agent_process_test.cc agent_rendezvous_process_test.cc
             LIBS hvdrun::base hvdrun_services PkgConfig::GRPC protobuf)
 target_compile_definitions(agent_process_test PRIVATE HVD_AGENT_PATH="$<TARGET_FILE:hvd-agent>")
 add_dependencies(agent_process_test hvd-agent)

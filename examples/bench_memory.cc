@@ -1,13 +1,13 @@
 #include "bench_memory.h"
 
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 #ifdef HVDRUN_HAVE_NCCL
 #include <cuda_runtime_api.h>
 #endif
+
+#include "hvdrun/runtime.h"
 
 namespace {
 
@@ -86,8 +86,7 @@ Result<int> use_cuda_device([[maybe_unused]] int local_rank) {
 #ifdef HVDRUN_HAVE_NCCL
   int num_gpus = 0;
   auto done = check(cudaGetDeviceCount(&num_gpus), "number of GPUs");
-  const char* const shared = std::getenv("HVDRUN_ALLOW_SHARED_GPU");
-  const bool may_share = shared != nullptr && std::string_view(shared) == "1" && num_gpus > 0;
+  const bool may_share = hvd::may_share_gpus() && num_gpus > 0;
   const int device = may_share ? local_rank % num_gpus : local_rank;
   if (done) done = check(cudaSetDevice(device), "choice of the GPU");
   if (!done) return tl::unexpected(done.error());

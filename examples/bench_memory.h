@@ -22,5 +22,5 @@ class BenchMemory {
                                                                           bool is_cuda);
 
 // Chooses this rank's GPU for all that follows in this thread: the one of its local rank, or one of
-// those that there are where ranks may share (HVDRUN_ALLOW_SHARED_GPU=1, for tests).
+// those that there are where ranks may share them.
 [[nodiscard]] hvd::Result<int> use_cuda_device(int local_rank);

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
+
+#include "base/parse_number.h"
 
 namespace {
 
@@ -19,10 +20,8 @@ constexpr std::pair<std::string_view, DataType> kTypes[] = {
     {"uint8", DataType::kUint8}};
 
 std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+  const auto value = hvd::parse_number<double>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 // "8", "4K", "128M", "1G".

@@ -3,11 +3,11 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "base/parse_number.h"
 #include "launcher/shell_words.h"
 
 namespace hvd {
@@ -45,15 +45,13 @@ bool is_user_name(std::string_view user) {
          std::all_of(user.begin(), user.end(), is_user_char);
 }
 
-std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t highest) {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number <= highest ? std::optional(number) : std::nullopt;
+std::optional<std::uint32_t> parse_up_to(std::string_view text, std::uint32_t highest) {
+  const auto number = parse_number<std::uint32_t>(text);
+  return number && *number <= highest ? number : std::nullopt;
 }
 
 Result<std::uint32_t> parse_slots(std::string_view text, std::string_view name) {
-  const auto slots = parse_number(strip_blanks(text), kMostSlots);
+  const auto slots = parse_up_to(strip_blanks(text), kMostSlots);
   if (slots) return *slots;
   return make_error(ExitCode::kUsage,
                     "{} is no number of slots for {}; write a number from 0 to {}, as in {}:8",
@@ -220,7 +218,7 @@ Result<void> apply_key(HostSpec& host, std::string_view word) {
   }
   const auto value = word.substr(equals + 1);
   if (key == "port") {
-    const auto port = parse_number(value, 65535);
+    const auto port = parse_up_to(value, 65535);
     if (!port || *port == 0) {
       return make_error(ExitCode::kUsage, "{} is no port; write a number from 1 to 65535",
                         show(word));

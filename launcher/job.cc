@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <random>
 #include <utility>
 
 #include "base/log.h"
+#include "base/random_bytes.h"
 #include "launcher/status_line.h"
 #include "launcher/visible.h"
 
@@ -20,21 +20,6 @@ using std::chrono::steady_clock;
 
 constexpr Nanos kSecondInterruptAfter = milliseconds(300);
 constexpr Nanos kQuietOnTerminal = seconds(5);
-
-std::string random_bytes(std::size_t size) {
-  std::random_device device;
-  std::string bytes(size, '\0');
-  for (char& byte : bytes) byte = static_cast<char>(device());
-  return bytes;
-}
-
-std::string make_job_id() {
-  std::string id;
-  for (const char byte : random_bytes(16)) {
-    id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return id;
-}
 
 std::string current_directory() {
   std::string buffer(4096, '\0');
@@ -55,11 +40,11 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, EnvList environm
       options_(std::move(options)),
       environment_(std::move(environment)),
       agent_(std::move(agent)),
-      job_id_(make_job_id()),
+      job_id_(hex_of(random_bytes(16).value())),
       start_deadline_(start_time_ + options_.start_timeout),
       cwd_(current_directory()),
       umask_(current_umask()),
-      nonce_(random_bytes(16)),
+      nonce_(random_bytes(16).value()),
       plan_(std::move(plan)),
       writer_(loop, STDOUT_FILENO, STDERR_FILENO,
               [this](bool is_stderr, int number) {

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 
+#include "base/parse_number.h"
 #include "base/unique_fd.h"
 #include "launcher/hostlist.h"
 #include "launcher/shell_words.h"
@@ -22,16 +22,9 @@ namespace {
 constexpr std::size_t kMostFileBytes = std::size_t{16} << 20U;
 constexpr std::size_t kLongestInterface = 15;  // IFNAMSIZ without its null
 
-std::optional<std::uint32_t> parse_digits(std::string_view text) {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 bool is_subnet(std::string_view text) {
   const auto slash = text.find('/');
-  const auto prefix = parse_digits(text.substr(slash + 1));
+  const auto prefix = parse_number<std::uint32_t>(text.substr(slash + 1));
   const std::string address(text.substr(0, slash));
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
   if (!prefix) return false;
@@ -54,7 +47,7 @@ auto file_error(std::string_view path, std::string_view name, int code) {
 
 Result<std::uint32_t> parse_count(std::string_view text, std::string_view name,
                                   std::uint32_t lowest, std::uint32_t highest) {
-  const auto number = parse_digits(text);
+  const auto number = parse_number<std::uint32_t>(text);
   if (number && *number >= lowest && *number <= highest) return *number;
   return make_error(ExitCode::kUsage, "{} {}: write a number from {} to {}", name, show(text),
                     lowest, highest);
@@ -69,8 +62,9 @@ Result<std::uint16_t> parse_port(std::string_view text, std::string_view name) {
 Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_view text,
                                                                  std::string_view name) {
   const auto dash = text.find('-');
-  const auto low = parse_digits(text.substr(0, dash));
-  const auto high = dash == std::string_view::npos ? low : parse_digits(text.substr(dash + 1));
+  const auto low = parse_number<std::uint32_t>(text.substr(0, dash));
+  const auto high =
+      dash == std::string_view::npos ? low : parse_number<std::uint32_t>(text.substr(dash + 1));
   if (!low || !high || *low < 1 || *high > 65535 || *low > *high) {
     return make_error(ExitCode::kUsage,
                       "{} {}: write a port or a range of ports within 1-65535, as in 29500 or "

@@ -234,6 +234,7 @@ TEST(Options, HelpAndOtherPrintingWinOverErrors) {
   }
 }
 
+// Long by its table alone: a row for each mistake and its sentence.
 TEST(Options, MistakesAreUsageErrorsWithOneSentence) {
   const ScratchDir dir;
   struct Case {

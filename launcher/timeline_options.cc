@@ -7,6 +7,7 @@
 #include "launcher/option_values.h"
 #include "launcher/output_file.h"
 #include "launcher/shell_words.h"
+#include "proto/step_range.h"
 
 namespace hvd {
 namespace {
@@ -17,16 +18,13 @@ constexpr std::string_view kStartedByProgram = "DYNAMIC";
 
 Result<void> set_steps(TimelineRequest& request, std::string_view text) {
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
-  const auto dash = text.find('-');
-  const auto first = parse_count(text.substr(0, dash), "", 0, kMost);
-  const auto last =
-      dash == std::string_view::npos ? first : parse_count(text.substr(dash + 1), "", 0, kMost);
-  if (!first || !last || *first > *last) {
+  const auto steps = parse_step_range(text);
+  if (!steps || steps->second > kMost) {
     return make_error(ExitCode::kUsage,
                       "--timeline-steps {}: write the first and the last step, as in 100-199",
                       show(text));
   }
-  request.steps = std::pair(*first, *last);
+  request.steps = *steps;
   return {};
 }
 

@@ -1,6 +1,4 @@
-# Collective operations for workers: the interface, the arithmetic, the TCP backend (hvdrun::communicator:
-# no torch, no gRPC), and a communicator without the rest of the runtime
-# (hvdrun::communicator_environment, which adds the rendezvous).
+# Collective operations for workers: the interface, the arithmetic and the TCP backend; no torch, no gRPC.
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 add_library(hvdrun_communicator STATIC
@@ -12,14 +10,7 @@ target_include_directories(hvdrun_communicator PUBLIC ${CMAKE_CURRENT_SOURCE_DIR
 # The loops over elements; the rest waits for the kernel.
 set_source_files_properties(reduction.cc PROPERTIES COMPILE_OPTIONS -O3)
 
-add_library(hvdrun_communicator_environment STATIC communicator_environment.cc tcp_rendezvous_link.cc)
-add_library(hvdrun::communicator_environment ALIAS hvdrun_communicator_environment)
-target_link_libraries(hvdrun_communicator_environment
-                      PUBLIC hvdrun::meeting
-                      PRIVATE hvdrun::flags protobuf)
-set_target_properties(hvdrun_communicator hvdrun_communicator_environment
-                      PROPERTIES POSITION_INDEPENDENT_CODE ON)
-
+set_target_properties(hvdrun_communicator PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 hvdrun_test(reduction_test SRCS reduction_test.cc LIBS hvdrun::communicator)
 hvdrun_test(poll_until_test SRCS poll_until_test.cc LIBS hvdrun::base)

@@ -1,7 +1,5 @@
 #include "runtime/folder_meeting.h"
 
-#include <sys/random.h>
-
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/random_bytes.h"
 #include "runtime/tcp_rendezvous.h"
 
 namespace hvd {
@@ -22,15 +21,7 @@ constexpr milliseconds kLook{20};  // between two looks at files that others wri
 constexpr const char* kRunPrefix = "hvdrun-run-";
 constexpr std::size_t kMaxMissingNamed = 16;
 
-Result<std::string> random_token() {
-  unsigned char bytes[16];
-  if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) {
-    return make_error("the system gives no random bytes");
-  }
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
+Result<std::string> random_token() { return random_bytes(16).map(hex_of); }
 
 class FolderMeeting {
  public:

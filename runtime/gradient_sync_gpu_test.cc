@@ -7,12 +7,12 @@
 #include <c10/cuda/CUDAStream.h>
 #include <gmock/gmock.h>
 
-#include <cstring>
 #include <thread>
 
 #include "runtime/activity_board.h"
 #include "runtime/flight_recorder.h"
 #include "tests/support/gradient_ranks.h"
+#include "tests/support/twin_communicator.h"
 
 namespace hvd {
 namespace {
@@ -53,10 +53,8 @@ at::Tensor loss_of(LinearModel& model, int rank, int step) {
 }
 
 // Rank 0 of 2 on a stream of its own; the other rank's gradients are zeros, and it is slow.
-class CommunicatorOfGpu final : public Communicator {
+class CommunicatorOfGpu final : public test::TwinCommunicator {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
   DeviceKind device_kind() const override { return DeviceKind::kCuda; }
   void* stream() const override { return stream_.stream(); }
 
@@ -73,26 +71,6 @@ class CommunicatorOfGpu final : public Communicator {
     if (reduction.op == ReduceOp::kAverage) view.mul_(.5);
     return {};
   }
-  Result<void> broadcast(void* /*data*/, std::size_t /*count*/, DataType /*type*/, int /*root*/,
-                         const Call& /*call*/) override {
-    return {};
-  }
-  Result<void> all_gather(const void* input, void* output, std::size_t count, DataType type,
-                          const Call& /*call*/) override {
-    const std::size_t length = count * size_of(type);
-    std::memcpy(output, input, length);
-    std::memcpy(static_cast<std::byte*>(output) + length, input, length);
-    return {};
-  }
-  Result<void> reduce_scatter(const void* /*input*/, void* /*output*/, std::size_t /*count*/,
-                              DataType /*type*/, const Reduction& /*reduction*/,
-                              const Call& /*call*/) override {
-    return make_error("not asked for here");
-  }
-  Result<void> barrier(const Call& /*call*/) override { return {}; }
-  void abort(std::string_view /*reason*/) override {}
-  Result<void> finalize(const Call& /*call*/) override { return {}; }
-  std::optional<CommunicatorFailure> failure() const override { return std::nullopt; }
 
  private:
   const c10::cuda::CUDAStream stream_ = c10::cuda::getStreamFromPool(true, 0);

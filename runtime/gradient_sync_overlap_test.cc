@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <cstring>
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "runtime/flight_recorder.h"
 #include "runtime/timeline.h"
 #include "tests/support/gradient_ranks.h"
+#include "tests/support/twin_communicator.h"
 
 namespace hvd {
 namespace {
@@ -25,11 +25,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // Rank 0 of 2, whose peer has the same data and does not let an all-reduce end before it may.
-class StubbornCommunicator final : public Communicator {
+class StubbornCommunicator final : public test::TwinCommunicator {
  public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-
   Result<void> all_reduce(void* /*data*/, std::size_t count, DataType /*type*/,
                           const Reduction& /*reduction*/, const Call& /*call*/) override {
     std::unique_lock lock(mutex_);
@@ -39,26 +36,6 @@ class StubbornCommunicator final : public Communicator {
     --num_allowed_;
     return {};
   }
-  Result<void> broadcast(void* /*data*/, std::size_t /*count*/, DataType /*type*/, int /*root*/,
-                         const Call& /*call*/) override {
-    return {};
-  }
-  Result<void> all_gather(const void* input, void* output, std::size_t count, DataType type,
-                          const Call& /*call*/) override {
-    const std::size_t length = count * size_of(type);
-    std::memcpy(output, input, length);
-    std::memcpy(static_cast<std::byte*>(output) + length, input, length);
-    return {};
-  }
-  Result<void> reduce_scatter(const void* /*input*/, void* /*output*/, std::size_t /*count*/,
-                              DataType /*type*/, const Reduction& /*reduction*/,
-                              const Call& /*call*/) override {
-    return make_error("not asked for here");
-  }
-  Result<void> barrier(const Call& /*call*/) override { return {}; }
-  void abort(std::string_view /*reason*/) override {}
-  Result<void> finalize(const Call& /*call*/) override { return {}; }
-  std::optional<CommunicatorFailure> failure() const override { return std::nullopt; }
 
   void allow(int num_operations) {
     const std::lock_guard lock(mutex_);

@@ -1,8 +1,9 @@
 #include "runtime/launch_place.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "base/parse_number.h"
 
 namespace hvd {
 namespace {
@@ -16,10 +17,8 @@ tl::unexpected<Error> usage(fmt::format_string<Args...> format, Args&&... args) 
 }
 
 std::optional<int> parse_count(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+  const auto value = parse_number<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 // Reads the numbers of one launcher and keeps the first thing that is wrong with them.

@@ -1,13 +1,12 @@
 #include "runtime/rank_connect.h"
 
-#include <sys/random.h>
-
 #include <array>
 #include <cstring>
 #include <fstream>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/random_bytes.h"
 #include "runtime/tcp_connect.h"
 #include "runtime/worker_exit.h"
 
@@ -27,11 +26,9 @@ Result<std::string> shared_nonce(TcpRendezvous& rendezvous, int rank, millisecon
     if (nonce) return nonce;
     return tl::unexpected(nonce.error().within("rank 0 did not leave the job's nonce"));
   }
-  std::string nonce(kNonceBytes, '\0');
-  if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) {
-    return make_error("the system gives no random bytes");
-  }
-  const auto put = rendezvous.put(kKey, nonce, timeout);
+  auto nonce = random_bytes(kNonceBytes);
+  if (!nonce) return nonce;
+  const auto put = rendezvous.put(kKey, *nonce, timeout);
   if (!put) return tl::unexpected(put.error());
   return nonce;
 }

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <array>
 #include <fstream>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/log.h"
 #include "runtime/activity_board.h"
 #include "runtime/failure_path.h"
@@ -34,12 +34,6 @@ using std::chrono::steady_clock;
 constexpr milliseconds kAbortLimit{10'000};
 // What has a limit of its own and keeps to it is not cut short by the one behind it.
 constexpr milliseconds kGuardDelay{5'000};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 milliseconds abort_limit(const EnvList& environment) {
   const long limit =
@@ -98,6 +92,8 @@ Result<Place> place_of_this_process() {
   if (!launch) return tl::unexpected(launch.error());
   return std::move(launch->place);
 }
+
+bool may_share_gpus() { return allows_shared_gpu(split_environ(environ)); }
 
 struct Runtime::Impl {
   Impl(InitOptions init_options, EnvList variables, LaunchPlace launched)

@@ -1,8 +1,9 @@
 #include "hvdrun/sync_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
+
+#include "base/parse_number.h"
 
 namespace hvd {
 
@@ -22,16 +23,15 @@ Result<SyncOptions> sync_options_from_environment(SyncOptions options) {
   const char* const variable = std::getenv("HOROVOD_FUSION_THRESHOLD");
   if (variable == nullptr) return options;
   const std::string_view text = variable;
-  std::size_t num_bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), num_bytes);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  const auto num_bytes = parse_number<std::size_t>(text);
+  if (!num_bytes) {
     return make_error(ExitCode::kUsage,
                       "HOROVOD_FUSION_THRESHOLD=\"{}\": give a number of bytes, or 0 for a bucket "
                       "for each tensor",
                       text);
   }
-  options.bucket_bytes = num_bytes;
-  options.first_bucket_bytes = std::min(options.first_bucket_bytes, num_bytes);
+  options.bucket_bytes = *num_bytes;
+  options.first_bucket_bytes = std::min(options.first_bucket_bytes, *num_bytes);
   return options;
 }
 

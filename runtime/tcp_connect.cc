@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/random_bytes.h"
 #include "runtime/tcp_communicator.h"
 #include "runtime/tcp_handshake.h"
 #include "runtime/tcp_mesh.h"
@@ -61,12 +61,8 @@ std::optional<Destination> parse_destination(const std::string& text) {
 }
 
 // Nobody else has it.
-std::string unique_name() {
-  unsigned char random[16];
-  if (getrandom(random, sizeof random, 0) != sizeof random) abort();
-  std::string name = "hvd-";
-  for (const unsigned char byte : random) name += fmt::format("{:02x}", byte);
-  return name;
+Result<std::string> unique_name() {
+  return random_bytes(16).map([](const std::string& bytes) { return "hvd-" + hex_of(bytes); });
 }
 
 // One connection on its way.
@@ -121,7 +117,9 @@ class Meeting {
     listener_ = std::move(listening->socket);
     Destination here{{settings_.listen_address, listening->port}, "-", settings_.host};
     if (settings_.has_local_sockets) {
-      here.local_name = unique_name();
+      auto name = unique_name();
+      if (!name) return tl::unexpected(name.error());
+      here.local_name = std::move(*name);
       auto local = listen_on_local(here.local_name);
       if (!local) return tl::unexpected(local.error());
       local_listener_ = std::move(*local);

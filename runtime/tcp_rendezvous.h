@@ -1,5 +1,5 @@
 // Where ranks leave their addresses for each other before they are connected: a small key-value
-// store in which a key is written once. Under hvdrun it is the job's own (tcp_rendezvous_link.h);
+// store in which a key is written once. Under hvdrun it is the job's own (worker_rendezvous.h);
 // the two here serve the threads of one process, and processes that share a folder.
 //
 // Threads: any; get() blocks its caller until the key is there or the time is up

@@ -2,38 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "base/parse_number.h"
+#include "proto/step_range.h"
 #include "proto/timeline_name.h"
 
 namespace hvd {
 namespace {
 
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 Result<void> set_window(TimelineOptions& options, std::string_view text) {
-  const auto dash = text.find('-');
-  const auto first = parse_number(text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : parse_number(text.substr(dash + 1));
-  if (!first || !last || *first > *last) {
+  const auto steps = parse_step_range(text);
+  if (!steps) {
     return make_error("HVDRUN_TIMELINE_STEPS is \"{}\"; write A-B, the first and the last step",
                       text);
   }
-  options.first_step = *first;
-  options.last_step = *last;
+  std::tie(options.first_step, options.last_step) = *steps;
   return {};
 }
 
 Result<void> set_bound(TimelineOptions& options, std::string_view text) {
-  const auto bytes = parse_number(text);
+  const auto bytes = parse_number<std::uint64_t>(text);
   if (!bytes || *bytes < kLeastTimelineBytes) {
     return make_error("HVDRUN_TIMELINE_MAX_BYTES is \"{}\"; write a number from {} on", text,
                       kLeastTimelineBytes);

@@ -4,7 +4,6 @@
 
 #include <getopt.h>
 
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/parse_number.h"
 #include "base/status.h"
 
 namespace hvd::petrv2 {
@@ -31,10 +31,8 @@ using OptionTable = std::vector<OptionRow<Options>>;
 [[nodiscard]] inline Result<std::uint64_t> parse_count(std::string_view option,
                                                        std::string_view text, std::uint64_t lowest,
                                                        std::uint64_t highest) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  if (is_whole && number >= lowest && number <= highest) return number;
+  const auto number = parse_number<std::uint64_t>(text);
+  if (number && *number >= lowest && *number <= highest) return *number;
   return make_error(ExitCode::kUsage, "--{} {} is out of place; give a whole number from {} to {}",
                     option, text, lowest, highest);
 }
@@ -53,14 +51,11 @@ OptionRow<Options> count_row(const char* name, const char* help, std::uint64_t l
 template <typename Options, typename Number>
 OptionRow<Options> positive_row(const char* name, const char* help, Number Options::*target) {
   return {name, "X", help, [=](const std::string& value, Options& options) -> Result<void> {
-            double number = 0;
-            const auto [end, error] =
-                std::from_chars(value.data(), value.data() + value.size(), number);
-            if (error != std::errc() || end != value.data() + value.size() ||
-                !std::isfinite(number) || number <= 0) {
+            const auto number = parse_number<double>(value);
+            if (!number || !std::isfinite(*number) || *number <= 0) {
               return make_error(ExitCode::kUsage, "--{} {} is no number above 0", name, value);
             }
-            options.*target = number;
+            options.*target = *number;
             return {};
           }};
 }

@@ -7,7 +7,6 @@
 // with 0 after STEPS, 3 with "failed after S s: TEXT" on standard output, 2 if a sum is wrong or an
 // argument is.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -15,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/communicator_environment.h"
 #include "runtime/tcp_connect.h"
+#include "tests/support/worker_connect.h"
 
 namespace {
 
@@ -43,7 +42,11 @@ int fail(const hvd::Error& error, Clock::time_point begin) {
 
 hvd::Result<std::unique_ptr<hvd::Communicator>> connect() {
   const char* const folder = std::getenv("FOLDER");
-  if (folder == nullptr) return hvd::communicator_from_environment(kConnectTimeout);
+  if (folder == nullptr) {
+    const auto place = hvd::test::own_place();
+    if (!place) return tl::unexpected(place.error());
+    return hvd::test::connect_worker(*place, kConnectTimeout);
+  }
   hvd::TcpSettings settings;
   settings.rank = std::atoi(std::getenv("RANK"));
   settings.size = std::atoi(std::getenv("SIZE"));

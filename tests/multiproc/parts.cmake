@@ -2,7 +2,7 @@
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 add_executable(collective_worker ${CMAKE_CURRENT_LIST_DIR}/collective_worker.cc)
-target_link_libraries(collective_worker PRIVATE hvdrun::flags hvdrun::communicator_environment)
+target_link_libraries(collective_worker PRIVATE hvdrun::flags hvdrun::meeting)
 set_target_properties(collective_worker PROPERTIES
                       RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/multiproc)
 
@@ -14,7 +14,7 @@ set_tests_properties(multiproc_collectives PROPERTIES LABELS e2e TIMEOUT 240
 # Faults in every phase of a job's life, under hvdrun; the full counts stand under the label long.
 if(TARGET hvdrun)
   add_executable(phase_worker ${CMAKE_CURRENT_LIST_DIR}/phase_worker.cc)
-  target_link_libraries(phase_worker PRIVATE hvdrun::flags hvdrun::communicator_environment)
+  target_link_libraries(phase_worker PRIVATE hvdrun::flags hvdrun::meeting)
   set_target_properties(phase_worker PROPERTIES
                         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/multiproc)
   set(phase_faults_environment "HVDRUN_BIN=$<TARGET_FILE_DIR:hvdrun>/hvdrun"

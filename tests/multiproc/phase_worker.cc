@@ -26,11 +26,10 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/communicator_environment.h"
 #include "runtime/tcp_connect.h"
-#include "runtime/tcp_rendezvous_link.h"
 #include "runtime/worker_exit.h"
 #include "tests/support/start_gate.h"
+#include "tests/support/worker_connect.h"
 
 namespace {
 
@@ -91,8 +90,8 @@ class Plan {
 // The job's store, in which a rank's own address is the first thing that it leaves.
 class InitRendezvous final : public hvd::TcpRendezvous {
  public:
-  InitRendezvous(hvd::RendezvousLink link, const Plan& plan)
-      : store_(std::move(link), 0), plan_(plan) {}
+  // Both not owned, outlive this.
+  InitRendezvous(hvd::TcpRendezvous& store, const Plan& plan) : store_(store), plan_(plan) {}
 
   Result<void> put(const std::string& key, const std::string& value, Timeout timeout) override {
     const bool is_late = random_below(2) == 1;
@@ -106,35 +105,35 @@ class InitRendezvous final : public hvd::TcpRendezvous {
   }
 
  private:
-  hvd::TcpRendezvousLink store_;
+  hvd::TcpRendezvous& store_;
   const Plan& plan_;
 };
 
-// As communicator_from_environment() does it, with a point in the middle.
-Result<std::unique_ptr<Communicator>> connect_with_fault(const hvd::WorkerPlace& place,
+// As connect_worker() does it, with a point in the middle.
+Result<std::unique_ptr<Communicator>> connect_with_fault(const hvd::LaunchPlace& place,
                                                          const Plan& plan) {
-  auto link = hvd::RendezvousLink::open(place.rendezvous);
-  if (!link) return tl::unexpected(link.error());
+  auto store = hvd::open_rendezvous(place, plan.start_timeout());
+  if (!store) return tl::unexpected(store.error());
   const std::string own = fmt::format("nonce of process {}", getpid());
-  if (place.rank == 0) {
-    const auto put = link->put("nonce", own, 0, plan.start_timeout());
+  if (place.place.rank == 0) {
+    const auto put = (*store)->put("nonce", own, plan.start_timeout());
     if (!put) return tl::unexpected(put.error());
   }
-  const auto nonce = link->get("nonce", 0, plan.start_timeout());
+  const auto nonce = (*store)->get("nonce", plan.start_timeout());
   if (!nonce) return tl::unexpected(nonce.error().within("rank 0 did not leave the nonce"));
   hvd::TcpSettings settings;
-  settings.rank = place.rank;
-  settings.size = place.size;
-  settings.host = place.host;
+  settings.rank = place.place.rank;
+  settings.size = place.place.size;
+  settings.host = place.place.host;
   settings.nonce = *nonce;
-  InitRendezvous rendezvous(std::move(*link), plan);
+  InitRendezvous rendezvous(**store, plan);
   return hvd::tcp_connect(rendezvous, settings, plan.start_timeout());
 }
 
-Result<std::unique_ptr<Communicator>> connect(const hvd::WorkerPlace& place, const Plan& plan) {
+Result<std::unique_ptr<Communicator>> connect(const hvd::LaunchPlace& place, const Plan& plan) {
   plan.pass("before_id");
   if (plan.is("in_init")) return connect_with_fault(place, plan);
-  return hvd::communicator_from_environment(plan.start_timeout());
+  return hvd::test::connect_worker(place, plan.start_timeout());
 }
 
 Result<void> reduce(Communicator& communicator, std::vector<float>& data, const hvd::Call& call) {
@@ -159,7 +158,7 @@ Result<void> work(Communicator& communicator, const Plan& plan) {
   return {};
 }
 
-Result<void> run(const hvd::WorkerPlace& place, const Plan& plan) {
+Result<void> run(const hvd::LaunchPlace& place, const Plan& plan) {
   say("ready");
   hvd::test::wait_for_gate(plan.gate());
   auto communicator = connect(place, plan);
@@ -170,14 +169,14 @@ Result<void> run(const hvd::WorkerPlace& place, const Plan& plan) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto place = hvd::worker_place(hvd::split_environ(environ));
+  const auto place = hvd::test::own_place();
   if (argc != 7 || !place) {
     fmt::print(stderr,
                "usage: hvdrun ... phase_worker PHASE FAULT VICTIM DEADLINE_MS COUNT GATE\n");
     return 2;
   }
-  const auto done = run(*place, Plan(argv, place->rank));
+  const auto done = run(*place, Plan(argv, place->place.rank));
   if (done) return 0;
-  fmt::print(stderr, "rank {}: {}\n", place->rank, done.error().message);
+  fmt::print(stderr, "rank {}: {}\n", place->place.rank, done.error().message);
   return static_cast<int>(done.error().code);
 }

@@ -66,7 +66,6 @@ int main(int argc, char** argv) {
     return 1;
   }
   // The id is this test's own: a real one is a secret.
-  fmt::print("rank {} of {} id {}\n", rank, size,
-             hvd::test::hex(std::string_view(*id).substr(0, 16)));
+  fmt::print("rank {} of {} id {}\n", rank, size, hvd::hex_of(std::string_view(*id).substr(0, 16)));
   return 0;
 }

@@ -116,7 +116,7 @@ Result<void> run_pass(std::vector<Client>& clients, const Crowd& crowd, int roun
                               {"clients", crowd.clients},
                               {"begun", seconds_of(begin)},
                               {"passed", seconds_of(passed)},
-                              {"id", hvd::test::hex(clients[0].id->substr(0, 16))}}
+                              {"id", hvd::hex_of(clients[0].id->substr(0, 16))}}
             << std::endl;
   return {};
 }

@@ -2,35 +2,21 @@
 // rank gets them, all pass a barrier.
 #pragma once
 
-#include <stdlib.h>
-#include <sys/random.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "base/random_bytes.h"
 #include "runtime/rendezvous_link.h"
 
 namespace hvd::test {
-
-inline std::string random_bytes(std::size_t size) {
-  std::string bytes(size, '\0');
-  if (getrandom(bytes.data(), size, 0) != static_cast<ssize_t>(size)) abort();
-  return bytes;
-}
-
-inline std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
 
 // The bytes of rank 0. key: of this meeting; each has one of its own.
 inline Result<std::string> meet(RendezvousLink& link, const std::string& key, std::uint32_t rank,
                                 std::uint32_t size, RendezvousLink::Timeout timeout) {
   constexpr std::size_t kIdBytes = 128;
   if (rank == 0) {
-    const auto put = link.put(key, random_bytes(kIdBytes), 0, timeout);
+    const auto put = link.put(key, random_bytes(kIdBytes).value(), 0, timeout);
     if (!put) return tl::unexpected(put.error());
   }
   auto id = link.get(key, 0, timeout);

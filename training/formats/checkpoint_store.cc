@@ -14,6 +14,7 @@
 #include <map>
 #include <system_error>
 
+#include "base/host_name.h"
 #include "base/plural.h"
 #include "training/formats/atomic_file.h"
 #include "training/formats/crc32c.h"
@@ -56,9 +57,7 @@ std::string lock_holder(int fd) {
 }
 
 void sign_lock(int fd) {
-  std::array<char, 128> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-  const std::string text = fmt::format("process {} on {}", ::getpid(), host.data());
+  const std::string text = fmt::format("process {} on {}", ::getpid(), host_name());
   // Only for the sentence of somebody who is refused: a full disk does not matter.
   if (::ftruncate(fd, 0) == 0) (void)write_all(fd, text);
 }

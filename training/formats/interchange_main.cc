@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random_bytes.h"
 #include "training/formats/event_writer.h"
 #include "training/formats/safetensors.h"
 
@@ -53,19 +54,14 @@ Result<void> write_events(const std::string& folder) {
   return writer->close();
 }
 
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
-
 Result<void> print_tensors(const std::string& path) {
   const auto file = SafetensorsFile::open(path);
   if (!file) return tl::unexpected(file.error());
   nlohmann::json json = {{"metadata", file->metadata()}, {"tensors", nlohmann::json::object()}};
   for (const auto& [name, place] : file->tensors()) {
-    json["tensors"][name] = {
-        {"dtype", place.dtype}, {"shape", place.shape}, {"bytes", hex(file->bytes(name).value())}};
+    json["tensors"][name] = {{"dtype", place.dtype},
+                             {"shape", place.shape},
+                             {"bytes", hex_of(file->bytes(name).value())}};
   }
   std::cout << json.dump() << "\n";
   return {};

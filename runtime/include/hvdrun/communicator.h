@@ -1,11 +1,10 @@
 // Collective operations among the ranks of one job. A backend (TCP between CPUs; NCCL between GPUs)
 // implements this; what trains does not know which.
 //
-// Lifecycle: made connected to all ranks (communicator_environment.h, tcp_connect.h), used for any
-// number of operations, finalized by every rank, destroyed. All ranks call the same operations in
-// the same order with the same counts and types; a difference is an error that names the peer.
-// Threads: one thread at a time, except abort() and failure(), which any thread may call at any
-// time.
+// Lifecycle: made connected to all ranks (hvdrun/runtime.h), used for any number of operations,
+// finalized by every rank, destroyed. All ranks call the same operations in the same order with the
+// same counts and types; a difference is an error that names the peer. Threads: one thread at a
+// time, except abort() and failure(), which any thread may call at any time.
 //
 // Every operation returns within its time limit. If a peer is killed, stopped, unreachable or does
 // not come, each rank's call ends with an error that names that peer (rank and host), at its limit

@@ -45,6 +45,8 @@ struct InitOptions {
 // The place of this process as its launcher told it, before init(): to choose a GPU by local_rank.
 // local_size and the cross fields may be 0 until init() has counted them.
 [[nodiscard]] Result<Place> place_of_this_process();
+// Whether ranks may be given a GPU that another has, too: HVDRUN_ALLOW_SHARED_GPU=1, for tests.
+[[nodiscard]] bool may_share_gpus();
 
 class Runtime {
  public:

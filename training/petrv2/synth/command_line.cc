@@ -1,11 +1,11 @@
 #include "training/petrv2/synth/command_line.h"
 
-#include <charconv>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "base/parse_number.h"
 #include "training/option_table.h"
 
 namespace hvd::petrv2 {
@@ -19,11 +19,8 @@ constexpr int kSmallestSide = 64;  // px
 constexpr int kLongestSide = 4096;
 
 std::optional<int> parse_side(std::string_view text) {
-  int side = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), side);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  if (!is_whole || side < kSmallestSide || side > kLongestSide) return std::nullopt;
-  return side;
+  const auto side = parse_number<int>(text);
+  return side && *side >= kSmallestSide && *side <= kLongestSide ? side : std::nullopt;
 }
 
 Result<ImageSize> parse_image_size(std::string_view text) {

@@ -1,14 +1,13 @@
 #include "training/petrv2/trainer/train_command.h"
 
 #include <torch/headeronly/version.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 
+#include "base/host_name.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "hvdrun/gradient_synchronizer.h"
@@ -29,17 +28,6 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-bool may_share_gpus() {
-  const char* text = std::getenv("HVDRUN_ALLOW_SHARED_GPU");
-  return text != nullptr && std::string_view(text) == "1";
-}
 
 at::ScalarType weight_type(TrainPrecision precision) {
   return precision == TrainPrecision::kFp64 ? at::kDouble : at::kFloat;

@@ -1,7 +1,6 @@
 #include "training/petrv2/trainer/train_state.h"
 
-#include <charconv>
-
+#include "base/parse_number.h"
 #include "runtime/worker_exit.h"
 #include "training/formats/crc32c.h"
 
@@ -38,11 +37,8 @@ std::vector<std::uint64_t> shape_of(const at::Tensor& tensor) {
 Result<std::uint64_t> number_at(const TensorMetadata& metadata, const std::string& key) {
   const auto found = metadata.find(key);
   if (found == metadata.end()) return worker_error(WorkerExit::kData, "it has no \"{}\"", key);
-  const std::string& text = found->second;
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number;
-  return worker_error(WorkerExit::kData, "its \"{}\" is \"{}\", no number", key, text);
+  if (const auto number = parse_number<std::uint64_t>(found->second)) return *number;
+  return worker_error(WorkerExit::kData, "its \"{}\" is \"{}\", no number", key, found->second);
 }
 
 // The numbers of a position by their names.
