@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/arguments.h"
 #include "agent/job_dir.h"
 #include "agent/preflight.h"
 #include "agent/shim/job_dir.h"
@@ -21,20 +22,17 @@ constexpr auto kVerify = std::chrono::seconds(5);
 constexpr auto kDrain = std::chrono::seconds(2);
 constexpr auto kLeaveMargin = std::chrono::seconds(2);
 constexpr std::uint64_t kLogWindow = 1u << 20;
-constexpr std::size_t kJobIdDigits = 32;
 constexpr int kNumServers = 2;
 
 std::optional<std::string> check_hello(const v1::Hello& hello) {
-  const std::string& id = hello.job_id();
-  if (id.size() != kJobIdDigits || id.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    return "the job id must have 32 hexadecimal digits";
-  }
+  if (!is_job_id(hello.job_id())) return "the job id must have 32 hexadecimal digits";
   if (hello.lease_ms() <= 0) return "the lease must be longer than nothing";
   if (hello.grace_ms() < 0) return "the grace must not be negative";
   return std::nullopt;
 }
 
-v1::ToShim shim_config(const v1::Hello& hello, const std::string& job_dir) {
+v1::ToShim shim_config(const v1::Hello& hello, const std::string& job_dir,
+                       const CgroupPlace& cgroup) {
   v1::ToShim message;
   v1::ShimConfig* config = message.mutable_config();
   config->set_job_id(hello.job_id());
@@ -46,6 +44,10 @@ v1::ToShim shim_config(const v1::Hello& hello, const std::string& job_dir) {
   config->set_job_dir(job_dir);
   config->set_log_window(kLogWindow);
   config->set_umask(hello.umask());
+  config->set_cgroup_parent(cgroup.parent);
+  config->set_no_cgroup(cgroup.problem);
+  config->set_stop_signal(hello.stop_signal());
+  config->set_core_limit(hello.core_limit());
   return message;
 }
 
@@ -77,10 +79,12 @@ Job::Job(Loop& loop, ShimProcess shim, Config config)
             {[this](v1::FromShim&& message) { take_shim_message(std::move(message)); },
              [this] { end_shim_batch(); }, [this] { handle(JobEvent::kShimGone); }}),
       master_port_(loop),
+      gpu_memory_(loop),
       hang_up_(loop),
       lease_timer_(loop),
       leave_timer_(loop),
       beat_timer_(loop),
+      vitals_timer_(loop),
       entered_(boottime_now()) {}
 
 Result<void> Job::start(UniqueFd stream) {
@@ -164,7 +168,7 @@ void Job::configure() {
   auto path = plan_job_dir(job_dir_parents(runtime_dir, geteuid()), hello_.job_id(), hello_.node());
   if (!path) return refuse(path.error().message);
   job_dir_ = *path;
-  shim_.send(shim_config(hello_, job_dir_));
+  shim_.send(shim_config(hello_, job_dir_, config_.cgroup));
   if (auto made = make_job_dir(job_dir_); !made) return refuse(made.error().message);
   if (auto listening = rendezvous_.start(rendezvous_path(job_dir_)); !listening) {
     return refuse(listening.error().message);
@@ -178,9 +182,13 @@ void Job::configure() {
   watch_lease();
   output_.emplace(Spool(job_dir_, hello_.spool_cap_bytes()), OutputQueue::Limits());
   output_->add_credit(std::exchange(early_credit_, 0));
-  hello_reply_ = preflight(hello_, base_env(config_.node_env, hello_));
+  const EnvList env = base_env(config_.node_env, hello_);
+  gpu_memory_.look_before(env);
+  hello_reply_ = preflight(hello_, env);
   hello_reply_.set_job_dir(job_dir_);
   hello_reply_.set_timeline_dir(timeline_dir_);
+  kernel_log_.emplace(kernel_log_path());
+  hello_reply_.set_kernel_log_problem(kernel_log_->problem());
   if (hello_.has_fabric_listen()) {
     *hello_reply_.mutable_fabric_listen() =
         master_port_.open(hello_.fabric_listen(), hello_.job_id());
@@ -189,6 +197,7 @@ void Job::configure() {
 
 void Job::spawn() {
   master_port_.end_check();
+  start_vitals();
   const SpawnContext context{config_.node_env, hello_, hello_reply_.executable(), job_dir_,
                              timeline_dir_};
   for (v1::ShimSpawn& part : make_shim_spawns(context, request_.spawn())) {
@@ -246,11 +255,11 @@ void Job::report_lost() {
     service_.send(
         notice(true, fmt::format("{}: rank {} (pid {}) was killed with it", cause, rank, pid)));
   }
-  leftovers_.emplace(loop_, hello_.job_id(), hello_.node());
-  leftovers_->sweep(kVerify, [this, cause](const std::vector<ProcStat>& survivors) {
+  sweep_leftovers([this, cause](const std::vector<ProcStat>& survivors) {
     for (const ProcStat& process : survivors) {
-      service_.send(notice(true, fmt::format("process {} ({}) of the job is still there",
-                                             process.pid, process.comm)));
+      service_.send(notice(
+          true, fmt::format("process {} ({}, uid {}, state {}) of the job is still there",
+                            process.pid, process.comm, user_of(process.pid), process.state)));
     }
     service_.finish(ServiceEdge::Ending::kInternal, cause);
     shut_down();
@@ -261,8 +270,16 @@ void Job::close() {
   service_.finish(ServiceEdge::Ending::kDone, "");
   if (is_finished_seen_ || job_dir_.empty()) return shut_down();
   // The shim left without its last word, or not at all: what it leaves is ours to end.
-  leftovers_.emplace(loop_, hello_.job_id(), hello_.node());
-  leftovers_->sweep(kVerify, [this](const std::vector<ProcStat>&) { shut_down(); });
+  sweep_leftovers([this](const std::vector<ProcStat>&) { shut_down(); });
+}
+
+void Job::sweep_leftovers(Leftovers::Done done) {
+  std::vector<JobCgroup> cgroups;
+  const std::string name = job_cgroup_name(hello_.job_id(), hello_.node());
+  auto cgroup = JobCgroup::open(config_.cgroup.parent + "/" + name);
+  if (cgroup) cgroups.push_back(std::move(*cgroup));
+  leftovers_.emplace(loop_, container_of_agent(hello_.job_id(), hello_.node()), std::move(cgroups));
+  leftovers_->sweep(kVerify, std::move(done));
 }
 
 void Job::shut_down() {

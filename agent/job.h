@@ -12,7 +12,12 @@
 #include <string>
 
 #include "agent/beat_book.h"
+#include "agent/cgroup_place.h"
+#include "agent/evidence_collector.h"
+#include "agent/gpu_memory.h"
+#include "agent/gpu_watch.h"
 #include "agent/job_state.h"
+#include "agent/kernel_log.h"
 #include "agent/leftovers.h"
 #include "agent/master_port.h"
 #include "agent/output_queue.h"
@@ -21,6 +26,7 @@
 #include "agent/shim_watch.h"
 #include "agent/store_relay.h"
 #include "agent/timeline_files.h"
+#include "agent/vital_book.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "hvdrun/v1/agent.pb.h"
@@ -32,6 +38,7 @@ class Job {
  public:
   struct Config {
     EnvList node_env;                               // as the agent was given it
+    CgroupPlace cgroup;
     Nanos hello_timeout = std::chrono::minutes(2);  // a launcher that never says hello
   };
 
@@ -55,6 +62,7 @@ class Job {
   void stop_shim();
   void await_shim();
   void report_lost();
+  void sweep_leftovers(Leftovers::Done done);
   void close();
   void shut_down();
   void refuse(const std::string& text);
@@ -67,7 +75,10 @@ class Job {
   void take_output_request(const hvdrun::v1::OutputRequest& request);
   void take_shim_message(hvdrun::v1::FromShim&& message);
   void take_ready(const hvdrun::v1::ShimReady& ready);
+  void take_finished(hvdrun::v1::Finished&& finished);
   void take_log_chunk(hvdrun::v1::LogChunk&& chunk);
+  void pass_input(const hvdrun::v1::OutputRequest& request);
+  void send_kernel_facts();
   void end_shim_batch();
   void send_output();
   void probe(const hvdrun::v1::FabricProbe& request);
@@ -77,6 +88,15 @@ class Job {
   void take_beat(const hvdrun::v1::WorkerBeat& beat, pid_t pid);
   void arm_beats();
   void send_beats();
+
+  // job_vitals.cc: what is seen of the ranks from outside, and of the GPUs
+  void start_vitals();
+  void note_started(std::uint32_t rank, pid_t pid);
+  void note_ended(std::uint32_t rank);
+  void look_at_ranks();
+  void add_vitals(hvdrun::v1::Heartbeat* heartbeat);
+  void take_collect(const hvdrun::v1::CollectEvidence& request);
+  [[nodiscard]] EnvList outside_env() const;
 
   // job_timeline.cc
   [[nodiscard]] Result<void> make_timeline_dir();
@@ -92,10 +112,12 @@ class Job {
   RendezvousEdge rendezvous_;
   ShimWatch shim_;
   MasterPort master_port_;
+  GpuMemory gpu_memory_;
   boost::asio::posix::stream_descriptor hang_up_;
   boost::asio::steady_timer lease_timer_;  // of the hello, then of the lease
   boost::asio::steady_timer leave_timer_;
-  boost::asio::steady_timer beat_timer_;  // runs while the book has a worker
+  boost::asio::steady_timer beat_timer_;    // runs while the book has a worker
+  boost::asio::steady_timer vitals_timer_;  // runs while ranks are looked at
   std::optional<Leftovers> leftovers_;
 
   JobState state_ = JobState::kNew;
@@ -110,11 +132,15 @@ class Job {
   std::string timeline_dir_;                     // empty: none is wanted
   std::optional<TimelineFiles> timeline_files_;  // once they were asked for
   Nanos last_heartbeat_{0};
+  std::optional<KernelLog> kernel_log_;  // from the hello on
   std::optional<OutputQueue> output_;
   std::uint64_t early_credit_ = 0;                 // given before the hello
   std::uint64_t unacknowledged_ = 0;               // log bytes taken over in this batch
   std::map<std::uint32_t, std::int32_t> running_;  // rank -> pid
   bool is_beat_timer_set_ = false;
+  std::optional<VitalBook> vitals_;              // where they are wanted
+  std::optional<GpuWatch> gpus_;                 // where wanted, while ranks run
+  std::unique_ptr<EvidenceCollector> evidence_;  // once it is wanted
   int num_servers_down_ = 0;
 };
 

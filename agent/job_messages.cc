@@ -33,6 +33,7 @@ void Job::take_control(v1::ControlRequest&& request) {
       return rendezvous_.notify(request_.worker_notice(), [] {});
     case v1::ControlRequest::kSignal:
       to_shim.mutable_signal()->set_signal(request_.signal().signal());
+      to_shim.mutable_signal()->set_id(request_.signal().id());
       shim_.send(to_shim);
       return;
     case v1::ControlRequest::kHeartbeat:
@@ -41,6 +42,8 @@ void Job::take_control(v1::ControlRequest&& request) {
       return store_.take_reply(request_.store_reply());
     case v1::ControlRequest::kFetchFiles:
       return take_fetch();
+    case v1::ControlRequest::kCollectEvidence:
+      return take_collect(request_.collect_evidence());
     case v1::ControlRequest::kBye:
       has_launcher_said_bye_ = true;
       return handle(JobEvent::kBye);
@@ -58,7 +61,9 @@ void Job::take_heartbeat(const v1::Heartbeat& heartbeat) {
   v1::ControlReply reply;
   *reply.mutable_heartbeat() = heartbeat;
   reply.mutable_heartbeat()->set_agent_boottime_ns(last_heartbeat_.count());
+  add_vitals(reply.mutable_heartbeat());
   service_.send(std::move(reply));
+  send_kernel_facts();
 }
 
 void Job::probe(const v1::FabricProbe& request) {
@@ -76,6 +81,7 @@ void Job::take_output_request(const v1::OutputRequest& request) {
     return;
   }
   output_->add_credit(request.credit());
+  pass_input(request);
   send_output();
 }
 
@@ -86,19 +92,25 @@ void Job::take_shim_message(v1::FromShim&& message) {
       return take_ready(message.ready());
     case v1::FromShim::kStarted:
       running_[message.started().rank()] = message.started().pid();
+      note_started(message.started().rank(), message.started().pid());
       *reply.mutable_started() = message.started();
       return service_.send(std::move(reply));
     case v1::FromShim::kExited:
       running_.erase(message.exited().rank());
+      note_ended(message.exited().rank());
       *reply.mutable_exited() = std::move(*message.mutable_exited());
-      return service_.send(std::move(reply));
+      service_.send(std::move(reply));
+      return send_kernel_facts();
     case v1::FromShim::kLog:
       return take_log_chunk(std::move(*message.mutable_log()));
     case v1::FromShim::kFinished:
-      is_finished_seen_ = true;
-      *reply.mutable_finished() = std::move(*message.mutable_finished());
-      service_.send(std::move(reply));
-      return handle(JobEvent::kFinished);
+      return take_finished(std::move(*message.mutable_finished()));
+    case v1::FromShim::kSignalled:
+      *reply.mutable_signalled() = message.signalled();
+      return service_.send(std::move(reply));
+    case v1::FromShim::kInput:
+      *reply.mutable_input() = message.input();
+      return service_.send(std::move(reply));
     case v1::FromShim::kNotice:
       return take_log(LogLevel::kWarning, message.notice().text());
     case v1::FromShim::kPong:
@@ -119,9 +131,43 @@ void Job::take_ready(const v1::ShimReady& ready) {
   is_hello_answered_ = true;
 }
 
+// The launcher sends no more than its window, so nothing is held here.
+void Job::pass_input(const v1::OutputRequest& request) {
+  if (request.input().empty() && !request.input_end()) return;
+  v1::ToShim message;
+  message.mutable_stdin()->set_data(request.input());
+  message.mutable_stdin()->set_eof(request.input_end());
+  shim_.send(message);
+}
+
+void Job::send_kernel_facts() {
+  if (!kernel_log_) return;
+  v1::ControlReply reply;
+  *reply.mutable_kernel_facts() = kernel_log_->read_new();
+  if (reply.kernel_facts().facts_size() > 0) service_.send(std::move(reply));
+}
+
+// What the GPUs hold can be seen only now; the launcher hears of both together.
+void Job::take_finished(v1::Finished&& finished) {
+  is_finished_seen_ = true;
+  send_kernel_facts();  // the last ones may be the reason of what happened
+  v1::ControlReply reply;
+  *reply.mutable_finished() = std::move(finished);
+  if (gpu_memory_.can_compare()) {
+    gpu_memory_.look_after([this, reply](const std::vector<std::string>& sentences) mutable {
+      for (const std::string& sentence : sentences) reply.mutable_finished()->add_remains(sentence);
+      if (state_ != JobState::kClosing) service_.send(std::move(reply));
+    });
+  } else {
+    service_.send(std::move(reply));
+  }
+  handle(JobEvent::kFinished);
+}
+
 // Taken over at once, whatever the launcher does: a slow terminal never blocks a worker.
 void Job::take_log_chunk(v1::LogChunk&& chunk) {
   unacknowledged_ += chunk.data().size();
+  if (vitals_ && !chunk.data().empty()) vitals_->hear(chunk.rank(), monotonic_now());
   if (output_) output_->push(std::move(chunk));
 }
 

@@ -21,6 +21,7 @@ char state_of_process(pid_t pid) {
 
 // The reason goes out before the first signal: a worker that aborts by itself names it.
 void Job::take_stop(const v1::Stop& stop) {
+  if (evidence_) evidence_->end("was ended because the job is stopped");
   v1::ToShim message;
   message.mutable_stop()->set_grace_ms(stop.grace_ms());
   message.mutable_stop()->set_signal(stop.signal());

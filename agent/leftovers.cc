@@ -4,18 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace hvd {
 namespace {
 
-Container make_container(std::string job_id, std::uint32_t node) {
-  Container container;
-  container.job_id = std::move(job_id);
-  container.node = node;
-  container.root = getpid();
-  return container;
-}
+constexpr Nanos kLookPause = std::chrono::milliseconds(10);
 
 // Reaps whatever has come to us; whether a child is left. The shim itself has been reaped before.
 bool reap_orphans() {
@@ -28,8 +23,16 @@ bool reap_orphans() {
 
 }  // namespace
 
-Leftovers::Leftovers(Loop& loop, std::string job_id, std::uint32_t node)
-    : container_(make_container(std::move(job_id), node)), timer_(loop) {}
+Container container_of_agent(std::string job_id, std::uint32_t node) {
+  Container container;
+  container.job_id = std::move(job_id);
+  container.node = node;
+  container.root = getpid();
+  return container;
+}
+
+Leftovers::Leftovers(Loop& loop, Container container, std::vector<JobCgroup> cgroups)
+    : container_(std::move(container)), cgroups_(std::move(cgroups)), timer_(loop) {}
 
 void Leftovers::sweep(Nanos limit, Done done) {
   deadline_ = boottime_now() + limit;
@@ -37,15 +40,37 @@ void Leftovers::sweep(Nanos limit, Done done) {
   step();
 }
 
+// Whether somebody is still inside.
+bool Leftovers::kill_cgroups() {
+  bool is_populated = false;
+  for (const JobCgroup& cgroup : cgroups_) {
+    if (!cgroup.is_populated()) continue;
+    is_populated = true;
+    sweep_.note_killed(living_among(cgroup.pids()));
+    cgroup.kill();
+  }
+  return is_populated;
+}
+
 void Leftovers::step() {
   const Nanos now = boottime_now();
+  const bool is_populated = kill_cgroups();
   const Sweep::Step result = sweep_.step(container_, reap_orphans(), now);
-  if (result.is_empty) return done_({});
-  if (now >= deadline_) return done_(find_members(container_));
-  timer_.expires_after(std::max(result.next - now, Nanos(0)));
+  if (result.is_empty && !is_populated) return end({});
+  if (now >= deadline_) {
+    Container all = container_;
+    for (const JobCgroup& cgroup : cgroups_) all.listed.merge(cgroup.pids());
+    return end(find_members(all));
+  }
+  timer_.expires_after(std::max(result.next - now, is_populated ? kLookPause : Nanos(0)));
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) step();
   });
+}
+
+void Leftovers::end(const std::vector<ProcStat>& survivors) {
+  for (const JobCgroup& cgroup : cgroups_) cgroup.remove();
+  done_(survivors);
 }
 
 }  // namespace hvd

@@ -1,40 +1,56 @@
 // hvd-agent: the node's side of hvdrun. One program, two roles: the agent of a job on the stream
-// that reached the node (--stdio), and its hvd-shim.
+// that reached the node (--stdio), and its hvd-shim; what the agent runs beside the job: a guard of
+// other programs, and a look at a rank's kernel stacks; and the reap of a node that was lost.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
 #include <boost/asio/signal_set.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "agent/arguments.h"
+#include "agent/cgroup_place.h"
 #include "agent/job.h"
+#include "agent/kernel_view.h"
+#include "agent/outside_program.h"
+#include "agent/reap.h"
 #include "agent/shim/shim_main.h"
 #include "agent/shim_process.h"
 #include "agent/stdio_stream.h"
 #include "base/log.h"
+#include "base/parse_number.h"
 
 namespace hvd {
 namespace {
 
 constexpr int kShimSocket = 3;
 constexpr int kFailure = 1;
-constexpr std::string_view kMarker = "HVDRUN1";
 constexpr auto kFlushLimit = std::chrono::milliseconds(1000);
 
 constexpr const char* kHelp =
-    "Usage: hvd-agent --stdio [--marker TEXT]\n"
+    "Usage: hvd-agent --stdio [--job ID --node INDEX] [--marker TEXT] [--cgroup-root FOLDER]\n"
+    "                 [--user-scope]\n"
+    "       hvd-agent reap --job ID --node INDEX [--grace-ms N]\n"
     "       hvd-agent --version | --help\n"
     "\n"
     "The part of hvdrun that runs on each node of a job. hvdrun starts it by itself; there is no\n"
     "need to start it by hand.\n"
     "\n"
-    "  --stdio         serve the launcher on standard input and output\n"
-    "  --marker TEXT   first word of the line that says that the agent is ready\n"
-    "  --version       print the version\n"
-    "  --help          print this\n";
+    "  --stdio               serve the launcher on standard input and output\n"
+    "  reap                  kill what is left of a job on this node, and print as one line of\n"
+    "                        JSON whether nothing is; the code is 0 then, else 1\n"
+    "  --job ID, --node INDEX\n"
+    "                        the job, and the node's place in its host list\n"
+    "  --grace-ms N          reap: so long an agent that still works may end the job itself\n"
+    "  --cgroup-root FOLDER  where the job's cgroup is made, \"none\": nowhere\n"
+    "  --user-scope          ask the user's systemd for a cgroup where there is no other\n"
+    "  --marker TEXT         first word of the line that says that the agent is ready\n"
+    "  --version             print the version\n"
+    "  --help                print this\n";
 
 // gRPC reads these; a user's debugging of the workers must not change the agent. The workers still
 // get them: the node's environment was copied before.
@@ -65,20 +81,19 @@ void send_log_to(Loop& loop, Job& job) {
 }
 
 // The order matters: the stream aside, the shim started, the launcher told, all before gRPC exists.
-Result<void> serve(std::string_view marker) {
+Result<void> serve(const AgentArguments& arguments, CgroupPlace place) {
   EnvList node_env = split_environ(environ);
   forget_grpc_settings();
   auto stream = StdioStream::take();
   if (!stream) return tl::unexpected(stream.error());
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  auto shim = start_shim();
+  auto shim = start_shim(arguments);
   if (!shim) return tl::unexpected(shim.error());
   signal(SIGPIPE, SIG_IGN);
-  if (auto told = stream->write(fmt::format("{} ready {}\n", marker, HVDRUN_VERSION)); !told) {
-    return told;
-  }
+  const std::string ready = fmt::format("{} ready {}\n", arguments.marker, HVDRUN_VERSION);
+  if (auto told = stream->write(ready); !told) return told;
   Loop loop(1);
-  Job job(loop, std::move(*shim), {std::move(node_env)});
+  Job job(loop, std::move(*shim), {std::move(node_env), std::move(place)});
   send_log_to(loop, job);
   boost::asio::signal_set signals(loop);
   watch_signals(signals, job);
@@ -98,33 +113,19 @@ int print(FILE* to, std::string_view text, int code) {
   return code;
 }
 
-int run_agent(std::string_view marker) {
+int run_agent(const AgentArguments& arguments, int argc, char** argv) {
   set_log_name("hvd-agent");
-  const auto served = serve(marker);
+  CgroupPlace place = find_cgroup_place(arguments, std::vector<std::string>(argv, argv + argc));
+  const auto served = serve(arguments, std::move(place));
   if (served) return 0;
   log(LogLevel::kError, "{}", served.error().message);
   return kFailure;
 }
 
-struct Arguments {
-  bool is_stdio = false;
-  std::string_view marker = kMarker;
-};
-
-std::optional<Arguments> parse_arguments(int argc, char** argv) {
-  Arguments result;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--stdio") {
-      result.is_stdio = true;
-    } else if (word == "--marker" && i + 1 < argc) {
-      result.marker = argv[++i];
-    } else {
-      return std::nullopt;
-    }
-  }
-  if (!result.is_stdio) return std::nullopt;
-  return result;
+int print_stacks(std::string_view leader) {
+  const auto pid = parse_number<pid_t>(leader);
+  if (!pid) return kFailure;
+  return print(stdout, describe_rank(*pid), 0);
 }
 
 }  // namespace
@@ -132,12 +133,17 @@ std::optional<Arguments> parse_arguments(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
-  if (argc == 2 && first == "shim") return hvd::run_shim(hvd::kShimSocket);
+  if (first == "shim") return hvd::run_shim(hvd::kShimSocket);
+  if (argc == 2 && first == "scope-check") return hvd::check_scope();
+  if (first == "guard") return hvd::run_guarded(argc, argv);
+  if (argc == 3 && first == "stacks") return hvd::print_stacks(argv[2]);
   if (argc == 2 && first == "--version") {
     return hvd::print(stdout, "hvd-agent " HVDRUN_VERSION "\n", 0);
   }
   if (argc == 2 && (first == "--help" || first == "-h")) return hvd::print(stdout, hvd::kHelp, 0);
-  const auto arguments = hvd::parse_arguments(argc, argv);
+  const auto arguments =
+      hvd::parse_arguments(std::vector<std::string_view>(argv + (argc > 0 ? 1 : 0), argv + argc));
   if (!arguments) return hvd::print(stderr, hvd::kHelp, static_cast<int>(hvd::ExitCode::kUsage));
-  return hvd::run_agent(arguments->marker);
+  if (arguments->role == hvd::AgentArguments::Role::kReap) return hvd::run_reap(*arguments);
+  return hvd::run_agent(*arguments, argc, argv);
 }

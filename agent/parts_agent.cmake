@@ -1,10 +1,11 @@
 # hvdrun_agent: the job on this node; its *_edge files speak gRPC. hvd-agent: the program, with the
 # shim in it, one static file that needs nothing of the node.
 add_library(hvdrun_agent STATIC
-  beat_book.cc executable.cc fabric.cc fabric_probe.cc interfaces.cc job.cc job_dir.cc job_messages.cc
-  job_state.cc job_timeline.cc job_watch.cc leftovers.cc master_port.cc output_queue.cc preflight.cc read_file.cc
+  arguments.cc beat_book.cc cgroup_place.cc evidence_collector.cc executable.cc fabric.cc fabric_probe.cc gpu_lines.cc gpu_memory.cc gpu_watch.cc interfaces.cc job.cc job_dir.cc job_messages.cc
+  job_state.cc job_timeline.cc job_vitals.cc job_watch.cc
+  kernel_log.cc kernel_view.cc leftovers.cc master_port.cc outside_program.cc output_queue.cc preflight.cc rank_family.cc read_file.cc reap.cc
   rendezvous_edge.cc server_edge.cc service_edge.cc shim_channel.cc shim_process.cc shim_watch.cc
-  spool.cc stdio_stream.cc store_relay.cc timeline_files.cc watch_edge.cc worker_spec.cc)
+  spool.cc stdio_stream.cc store_relay.cc timeline_files.cc vital_book.cc watch_edge.cc worker_spec.cc)
 add_library(hvdrun::agent ALIAS hvdrun_agent)
 add_dependencies(hvdrun_agent hvdrun_services)  # its generated headers
 target_link_libraries(hvdrun_agent PUBLIC hvdrun::proto hvdrun::base PRIVATE hvdrun::flags)
@@ -24,7 +25,12 @@ endif()
 set_source_files_properties(rendezvous_edge.cc service_edge.cc PROPERTIES
                             COMPILE_OPTIONS -Wno-overloaded-virtual)
 
+hvdrun_test(agent_containment_test SRCS arguments_test.cc cgroup_place_test.cc gpu_memory_test.cc reap_test.cc
+            LIBS hvdrun_agent hvdrun_shim protobuf)
 hvdrun_test(beat_book_test SRCS beat_book_test.cc LIBS hvdrun_agent protobuf)
+hvdrun_test(agent_vitals_test SRCS gpu_lines_test.cc kernel_log_test.cc kernel_view_test.cc vital_book_test.cc
+            LIBS hvdrun_agent hvdrun_shim protobuf)
+hvdrun_test(outside_program_test SRCS outside_program_test.cc LIBS hvdrun_agent hvdrun_shim protobuf)
 hvdrun_test(agent_test SRCS agent_test.cc timeline_files_test.cc LIBS hvdrun_agent hvdrun_shim hvdrun_services PkgConfig::GRPC
             protobuf)
 hvdrun_test(agent_process_test SRCS agent_process_test.cc agent_rendezvous_process_test.cc

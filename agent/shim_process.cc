@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
 namespace hvd {
 namespace {
@@ -32,7 +34,7 @@ class FileActions {
 
 }  // namespace
 
-Result<ShimProcess> start_shim() {
+Result<ShimProcess> start_shim(const AgentArguments& arguments) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return make_error("cannot make the shim's socket: {}", strerror(errno));
@@ -41,9 +43,14 @@ Result<ShimProcess> start_shim() {
   shim.socket.reset(ends[0]);
   const UniqueFd theirs(ends[1]);
   const FileActions actions(theirs.get());
-  const char* const argv[] = {"hvd-agent", "shim", nullptr};
+  const std::string node = std::to_string(arguments.node.value_or(0));
+  std::vector<const char*> argv = {"hvd-agent", "shim"};
+  if (arguments.node) {
+    argv.insert(argv.end(), {"--job", arguments.job_id.c_str(), "--node", node.c_str()});
+  }
+  argv.push_back(nullptr);
   const int error = posix_spawn(&shim.pid, "/proc/self/exe", actions.get(), nullptr,
-                                const_cast<char* const*>(argv), environ);
+                                const_cast<char* const*>(argv.data()), environ);
   if (error != 0) return make_error("cannot start hvd-shim: {}", strerror(error));
   shim.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, shim.pid, 0)));
   return shim;

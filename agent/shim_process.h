@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "agent/arguments.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 
@@ -16,6 +17,7 @@ struct ShimProcess {
   UniqueFd pidfd;   // readable once it has ended; not valid on kernels before 5.4
 };
 
-[[nodiscard]] Result<ShimProcess> start_shim();
+// The job's id and the node's index stand on its command line, too, if they are known.
+[[nodiscard]] Result<ShimProcess> start_shim(const AgentArguments& arguments);
 
 }  // namespace hvd

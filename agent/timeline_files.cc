@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,6 +54,13 @@ std::vector<std::string> list_unready(const std::string& folder) {
   return names;
 }
 
+// Less than what one write of a timeline may take: the last one has failed, or the next would have.
+bool is_disk_full(int file) {
+  constexpr std::uint64_t kLeast = 1U << 20U;
+  struct statvfs disk {};
+  return fstatvfs(file, &disk) == 0 && std::uint64_t{disk.f_bavail} * disk.f_frsize < kLeast;
+}
+
 }  // namespace
 
 TimelineFiles::TimelineFiles(std::string folder)
@@ -94,6 +102,7 @@ v1::OutputReply TimelineFiles::next_piece(std::uint64_t room) {
     chunk->set_error(read_into(chunk, room));
     chunk->set_eof(!chunk->error().empty() || offset_ == size_);
     if (chunk->eof()) {
+      chunk->set_disk_full(file_.is_valid() && is_disk_full(file_.get()));
       file_.reset();
       names_.pop_front();
     }

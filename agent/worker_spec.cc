@@ -17,10 +17,14 @@ EnvList to_list(const google::protobuf::RepeatedPtrField<v1::EnvVar>& variables)
   return list;
 }
 
+constexpr const char* kErrorFile = "TORCHELASTIC_ERROR_FILE";
+
 EnvList agent_env(const SpawnContext& context, std::uint32_t rank) {
   EnvList result = {{"HVDRUN_RENDEZVOUS", rendezvous_path(context.job_dir)},
-                    {"TORCHELASTIC_ERROR_FILE", error_file(context.job_dir, rank)},
                     {"PWD", context.hello.cwd()}};
+  if (!find_env(to_list(context.hello.user_env()), kErrorFile)) {
+    result.emplace_back(kErrorFile, error_file(context.job_dir, rank));
+  }
   if (!context.timeline_dir.empty()) result.emplace_back("HVDRUN_TIMELINE", context.timeline_dir);
   return result;
 }
@@ -58,6 +62,7 @@ std::vector<v1::ShimSpawn> make_shim_spawns(const SpawnContext& context, const v
     v1::WorkerSpec spec;
     spec.set_rank(worker.rank());
     spec.set_local_rank(worker.local_rank());
+    spec.set_has_input(worker.has_input());
     *spec.mutable_argv() = context.hello.argv();
     spec.set_cwd(context.hello.cwd());
     spec.set_executable(context.executable);

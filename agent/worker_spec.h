@@ -24,8 +24,8 @@ struct SpawnContext {
   std::string timeline_dir = {};  // empty: no timeline is wanted
 };
 
-// The agent adds what only it knows: HVDRUN_RENDEZVOUS, TORCHELASTIC_ERROR_FILE, PWD
-// and, where a timeline is wanted, HVDRUN_TIMELINE. Every
+// The agent adds what only it knows: HVDRUN_RENDEZVOUS, TORCHELASTIC_ERROR_FILE (unless -x names
+// one), PWD and, where a timeline is wanted, HVDRUN_TIMELINE. Every
 // worker's environment is complete, so many workers may need several frames: at least one part,
 // never empty but for an empty spawn.
 [[nodiscard]] std::vector<hvdrun::v1::ShimSpawn> make_shim_spawns(const SpawnContext& context,

@@ -16,6 +16,8 @@ Nanos read_clock(clockid_t id) {
 
 Nanos boottime_now() { return read_clock(CLOCK_BOOTTIME); }
 
+Nanos monotonic_now() { return read_clock(CLOCK_MONOTONIC); }
+
 Nanos realtime_now() { return read_clock(CLOCK_REALTIME); }
 
 std::string format_time_of_day(Nanos realtime) {

@@ -13,6 +13,9 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 // CLOCK_BOOTTIME since boot.
 [[nodiscard]] Nanos boottime_now();
 
+// CLOCK_MONOTONIC: a suspended machine does not count.
+[[nodiscard]] Nanos monotonic_now();
+
 // CLOCK_REALTIME since the epoch.
 [[nodiscard]] Nanos realtime_now();
 

@@ -30,14 +30,21 @@ inline int pidfd_send_signal(int pidfd, int signal) {
 
 // fork() that also gives a process descriptor. The child gets 0, as from fork(). Where clone3 is
 // missing or forbidden (a container's seccomp filter), fork and pidfd_open do the same: the child
-// cannot be reaped by anybody else in between.
-inline pid_t fork_with_pidfd(int* pidfd) {
+// cannot be reaped by anybody else in between. `cgroup`: descriptor of the cgroup v2 folder in
+// which the child is born, -1: ours; what the kernel refuses there is an error and no child.
+inline pid_t fork_with_pidfd(int* pidfd, int cgroup = -1) {
   clone_args args{};
   args.flags = CLONE_PIDFD;
   args.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
   args.exit_signal = SIGCHLD;
+  if (cgroup >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(cgroup);
+  }
   const long cloned = syscall(SYS_clone3, &args, sizeof args);
-  if (cloned >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<pid_t>(cloned);
+  if (cloned >= 0 || cgroup >= 0 || (errno != ENOSYS && errno != EPERM)) {
+    return static_cast<pid_t>(cloned);
+  }
   const pid_t pid = fork();
   if (pid > 0) *pidfd = pidfd_open(pid);
   return pid;

@@ -163,6 +163,14 @@ void AgentLink::grant(std::uint64_t credit) {
   calls_->output->write(std::move(request));
 }
 
+void AgentLink::send_input(std::string data, bool is_end) {
+  if (!calls_->output) return;
+  v1::OutputRequest request;
+  request.set_input(std::move(data));
+  request.set_input_end(is_end);
+  calls_->output->write(std::move(request));
+}
+
 void AgentLink::close() {
   calls_->control->cancel();
   if (calls_->output) calls_->output->cancel();

@@ -40,6 +40,8 @@ class AgentLink {
   // Opens the Output call and grants its first credit.
   void open_output(const std::string& job_id, std::uint64_t credit);
   void grant(std::uint64_t credit);
+  // Standard input for the rank that has one, over Output. The caller bounds what is on its way.
+  void send_input(std::string data, bool is_end);
 
   // Ends both calls; on_closed follows.
   void close();

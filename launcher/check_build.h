@@ -1,4 +1,5 @@
-// hvdrun --check-build: what this build can do, in the form known from horovodrun. Pure.
+// hvdrun --check-build: what this build can do, in the form known from horovodrun. Pure; what is
+// there is found by build_parts.h.
 #pragma once
 
 #include <string>

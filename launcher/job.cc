@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.h"
@@ -18,7 +19,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-constexpr Nanos kSecondInterruptAfter = milliseconds(300);
 constexpr Nanos kQuietOnTerminal = seconds(5);
 
 std::string current_directory() {
@@ -34,11 +34,12 @@ std::uint32_t current_umask() {
 
 }  // namespace
 
-Job::Job(Loop& loop, Options options, std::optional<Plan> plan, EnvList environment,
+Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings surroundings,
          AgentImage agent)
     : loop_(loop),
       options_(std::move(options)),
-      environment_(std::move(environment)),
+      environment_(std::move(surroundings.environment)),
+      core_limit_(surroundings.core_limit),
       agent_(std::move(agent)),
       job_id_(hex_of(random_bytes(16).value())),
       start_deadline_(start_time_ + options_.start_timeout),
@@ -54,11 +55,12 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, EnvList environm
       store_timer_(loop),
       changed_(loop),
       ended_(loop),
-      signals_(loop, [this](int signal) { on_signal(signal); }) {
+      signals_(loop, options_.signals.forwarded, [this](int signal) { on_signal(signal); }) {
   // A stalled stderr must never stop the loop: our own lines go the way of the workers'.
   set_log_sink([this](LogLevel level, std::string_view text) {
     boost::asio::dispatch(loop_, [this, line = log_line(level, text)] { print_own(line); });
   });
+  open_events(surroundings.events_fd);
   make_nodes();
 }
 
@@ -78,12 +80,16 @@ Task<int> Job::run() {
   };
   in_background(keep_heartbeat());
   in_background(keep_timeout());
+  in_background(keep_timeout_signal());
   in_background(keep_status());
+  if (options_.watch.gpu_period) in_background(keep_gpu_lines());
   co_await start();
   co_await wait_for_end();
   co_await finish_output();
+  tell_gpus();
   co_await collect_timelines();
   co_await say_bye();
+  co_await wait_for_reaps();
   const int code = conclude();
   co_await flush_report();
   ended_.set();
@@ -104,6 +110,7 @@ void Job::move(JobEvent event) {
       name_of(*next), format_duration(now - state_since_));
   state_ = *next;
   state_since_ = now;
+  emit("phase", {{"phase", name_of(state_)}});
   changed();
 }
 
@@ -114,18 +121,38 @@ Task<void> Job::wait_for_change(SteadyTime deadline) {
 }
 
 void Job::add_cause(Cause cause) {
+  end_for_hung_cause();  // if there is one, it was there before
   const bool is_first = !first_cause_->is_open() && first_cause_->cause() == nullptr;
-  const bool is_broken = is_job_broken(cause);
-  std::string reason;
-  append_visible(reason, sentence(cause, job_clock()));
   if (!first_cause_->add(std::move(cause), boottime_now())) return;
   if (is_first) {
     settle_sequence_ = heartbeat_sequence_ + 1;
     send_heartbeats();
   }
+  settle();
+}
+
+// Decides if it is time, and stops the job as soon as a cause may be named.
+void Job::settle() {
+  first_cause_->decide(boottime_now());
   if (state_ == JobState::kStopping || state_ == JobState::kEnded) return;
+  const auto cause = first_cause_->likeliest();
+  if (!cause) return;
+  if (first_cause_->is_waiting_for_another()) {
+    if (std::exchange(is_settling_, true)) return;
+    return boost::asio::co_spawn(loop_, keep_settling(), boost::asio::detached);
+  }
+  std::string reason;
+  append_visible(reason, sentence(*cause, job_clock()));
   move(JobEvent::kCause);
-  stop_all(options_.grace, reason, is_broken);
+  stop_all(options_.grace, reason, is_job_broken(*cause));
+}
+
+Task<void> Job::keep_settling() {
+  while (first_cause_->is_open()) {
+    const bool is_over = co_await ended_.wait_until(settle_deadline());
+    if (is_over) co_return;
+    settle();
+  }
 }
 
 void Job::add_own_cause(CauseKind kind, Nanos limit, std::string text) {
@@ -143,43 +170,6 @@ void Job::on_stdout_broken(int errno_value) {
   cause.value = errno_value;
   cause.time = boottime_now();
   add_cause(std::move(cause));
-}
-
-void Job::on_signal(int signal) {
-  if (signal == SIGUSR1 || signal == SIGUSR2) return forward_signal(signal);
-  const SteadyTime now = steady_clock::now();
-  if (num_interrupts_ > 0 && now - last_interrupt_ < kSecondInterruptAfter) return;
-  last_interrupt_ = now;
-  ++num_interrupts_;
-  // Ranks may already run while others are still being started.
-  const bool have_ranks = state_ == JobState::kStarting || state_ == JobState::kRunning;
-  if (num_interrupts_ == 1 && signal == SIGINT && have_ranks) {
-    write_log(LogLevel::kInfo, fmt::format("stopping, at most {} for the ranks to end; Ctrl-C "
-                                           "again kills them at once",
-                                           format_duration(options_.grace)));
-  }
-  // After the ranks there is only output left that nobody reads.
-  const bool is_only_output_left =
-      state_ == JobState::kEnded || (num_interrupts_ >= 2 && have_ranks_gone());
-  if (num_interrupts_ >= 3 || is_only_output_left) is_leaving_now_ = true;
-  Cause cause;
-  cause.kind = CauseKind::kUserSignal;
-  cause.value = signal;
-  cause.time = boottime_now();
-  add_cause(std::move(cause));
-  if (num_interrupts_ >= 2 || signal == SIGQUIT) {
-    stop_all(Nanos::zero(), "the user wants the job to end at once", /*is_broken=*/false);
-  }
-  changed();
-}
-
-void Job::forward_signal(int signal) {
-  for (const auto& node : nodes_) {
-    if (!node->is_spawn_sent || node->is_ended()) continue;
-    v1::ControlRequest request;
-    request.mutable_signal()->set_signal(signal);
-    node->link->send(std::move(request));
-  }
 }
 
 void Job::send_heartbeats() {
@@ -218,7 +208,15 @@ Task<void> Job::keep_timeout() {
   if (!options_.timeout) co_return;
   const bool is_over = co_await ended_.wait_until(start_time_ + *options_.timeout);
   if (is_over) co_return;
-  add_own_cause(CauseKind::kTimeout, *options_.timeout, "");
+  if (options_.watch.hook.empty()) {
+    add_own_cause(CauseKind::kTimeout, *options_.timeout, "");
+    co_return;
+  }
+  Cause cause;
+  cause.kind = CauseKind::kTimeout;
+  cause.limit = *options_.timeout;
+  cause.time = boottime_now();
+  end_hung(std::move(cause), {});
 }
 
 // At -v every change of the status line while the job starts; on a terminal, from the fifth second.

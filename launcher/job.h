@@ -5,19 +5,26 @@
 // decided by FirstCause (policy.h). Thread: the loop's.
 //
 // The parts: job_start.cc (reach, preflight, plan, spawn), job_fabric.cc, job_nodes.cc (what nodes
-// report), job_watch.cc (workers of the runtime), job_timeline.cc
+// report), job_signals.cc (signals to hvdrun, standard input), job_records.cc (--events, --report),
+// job_watch.cc (workers of the runtime), job_hangs.cc (ranks that hang), job_timeline.cc
 // (fetched and merged after the job), job_end.cc (stop, report).
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
+#include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/loop.h"
+#include "launcher/events.h"
+#include "launcher/evidence.h"
 #include "launcher/fabric_choice.h"
+#include "launcher/gpu_stats.h"
+#include "launcher/input_reader.h"
 #include "launcher/job_state.h"
 #include "launcher/line_assembler.h"
 #include "launcher/node.h"
@@ -26,10 +33,13 @@
 #include "launcher/plan.h"
 #include "launcher/policy.h"
 #include "launcher/report.h"
+#include "launcher/report_file.h"
 #include "launcher/signals.h"
+#include "launcher/silence.h"
 #include "launcher/stall.h"
 #include "launcher/status_line.h"
 #include "launcher/tail.h"
+#include "launcher/transport/open_list.h"
 #include "launcher/transport/transport.h"
 #include "proto/registration_desk.h"
 #include "proto/rendezvous_store.h"
@@ -40,8 +50,16 @@ struct MergedTimeline;
 
 class Job {
  public:
-  // `plan` is absent if it needs the nodes' GPU counts. `environment` is hvdrun's own.
-  Job(Loop& loop, Options options, std::optional<Plan> plan, EnvList environment, AgentImage agent);
+  // What hvdrun was given by its caller beside its words.
+  struct Surroundings {
+    EnvList environment;
+    std::uint64_t core_limit = 0;  // soft RLIMIT_CORE
+    int events_fd = -1;            // of open_events(); -1: --events is stdout or not wanted
+  };
+
+  // `plan` is absent if it needs the nodes' GPU counts.
+  Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings surroundings,
+      AgentImage agent);
   ~Job();
 
   Task<int> run();
@@ -59,8 +77,8 @@ class Job {
   [[nodiscard]] bool is_stopping() const { return state_ >= JobState::kStopping; }
   void print_own(std::string_view line);
   void on_stdout_broken(int errno_value);
-  void on_signal(int signal);
-  void forward_signal(int signal);
+  void settle();
+  Task<void> keep_settling();
   void send_heartbeats();
   void find_silent_nodes();
   Task<void> keep_heartbeat();
@@ -68,10 +86,42 @@ class Job {
   Task<void> keep_status();
   [[nodiscard]] std::vector<NodeProgress> progress() const;
 
+  // --- job_signals.cc
+  void on_signal(int signal);
+  void refuse_suspension();
+  void on_stop_signal(int signal);
+  void pass_signal(int signal, const char* action);
+  void on_signalled(const v1::Signalled& answer);
+  void tell_passed(std::uint64_t id);
+  Task<void> keep_timeout_signal();
+  void start_input();
+  [[nodiscard]] Node* node_of(std::uint32_t rank) const;
+  void on_input(std::string data, bool is_end, int error);
+  void on_input_state(const v1::InputState& state);
+
+  // --- job_records.cc
+  void open_events(int fd);
+  void print_record(std::string text);
+  void emit(std::string_view event, const nlohmann::ordered_json& fields);
+  void prepare_records();
+  void note_spawn(const Node& node);
+  void note_start(const Node& node, const v1::Started& started);
+  void note_end(const Node& node, const v1::ExitReport& report, Nanos time);
+  [[nodiscard]] static NodeFacts node_facts(const Node& node);
+  [[nodiscard]] RunFacts run_facts(int code, const std::optional<Cause>& cause) const;
+  void write_records(int code, const std::optional<Cause>& cause);
+
   // --- job_start.cc
   void make_nodes();
   void assign_ranks();
-  [[nodiscard]] Transport& transport_of(const Node& node);
+  // One of each kind, made when first asked for.
+  struct Transports {
+    std::unique_ptr<Transport> local;
+    std::unique_ptr<Transport> command;
+    std::unique_ptr<Transport> ssh;
+    void abort() const;
+  };
+  [[nodiscard]] Transport& transport_of(const Node& node, Transports& made);
   Task<void> start();
   Task<void> reach(Node& node);
   void link_up(Node& node);
@@ -94,8 +144,9 @@ class Job {
   // --- job_nodes.cc
   void on_reply(Node& node, v1::ControlReply reply);
   void on_hello(Node& node, v1::HelloReply reply);
-  void on_started(Node& node);
+  void on_started(Node& node, const v1::Started& started);
   void on_exit(Node& node, const v1::ExitReport& report);
+  void on_success(Node& node, const v1::ExitReport& report, const ClockOffset::Mapped& at);
   void on_finished(Node& node, v1::Finished finished);
   void on_heartbeat(Node& node, const v1::Heartbeat& heartbeat);
   void on_store(Node& node, const v1::StoreRequest& request);
@@ -123,6 +174,36 @@ class Job {
   void report_stall(StallInspector::Findings findings);
   void notify_workers(v1::WorkerNotice::Kind kind, const std::string& reason);
 
+  // --- job_hangs.cc
+  using RankStates = google::protobuf::RepeatedPtrField<v1::RankVitals>;
+  void on_vitals(const Node& node, const v1::VitalSigns& signs);
+  void note_states(const Node& node, const RankStates& ranks);
+  [[nodiscard]] std::string process_text(std::uint32_t rank) const;
+  void report_silence(SilenceWatch::Silence silence);
+  void name_place(Cause& cause) const;
+  void end_hung(Cause cause, std::vector<std::uint32_t> hung);
+  Task<void> collect_evidence();
+  void ask_evidence(Node& node);
+  void on_evidence(Node& node, v1::Evidence evidence);
+  void show_evidence();
+  void end_for_hung_cause();
+  Task<void> keep_gpu_lines();
+  void tell_gpus();
+
+  // --- job_reap.cc: nodes that were lost
+  [[nodiscard]] std::vector<std::string> words_for_agent(const Node& node) const;
+  struct ReapLimits {
+    Nanos grace;  // for an agent that is at work
+    SteadyTime reached_by;
+    SteadyTime deadline;
+  };
+  void reap_lost(Node& node);
+  void reap_unstarted(Node& node);
+  void begin_reap(Node& node, ReapLimits limits);
+  Task<void> reap(Node& node, ReapLimits limits);
+  Task<void> wait_for_reaps();
+  void add_node_ends(ReportInput& input) const;
+
   // --- job_timeline.cc
   void tell_timeline_places() const;
   Task<void> collect_timelines();
@@ -145,6 +226,7 @@ class Job {
   Task<void> say_bye();
   [[nodiscard]] JobClock job_clock() const;
   [[nodiscard]] ReportInput report_input(const Cause& cause) const;
+  [[nodiscard]] std::optional<Cause> proved_cause() const;
   [[nodiscard]] int conclude();
   Task<void> flush_until(SteadyTime deadline);
   Task<void> flush_report();
@@ -152,6 +234,7 @@ class Job {
   Loop& loop_;
   const Options options_;
   const EnvList environment_;
+  const std::uint64_t core_limit_;
   const AgentImage agent_;
   const std::string job_id_;
   const SteadyTime start_time_ = std::chrono::steady_clock::now();
@@ -162,9 +245,9 @@ class Job {
   const std::string nonce_;
 
   std::optional<Plan> plan_;
-  std::unique_ptr<Transport> local_;
-  std::unique_ptr<Transport> command_;
-  std::unique_ptr<Transport> ssh_;
+  Transports transports_;
+  Transports reap_transports_;  // the others open nothing any more once the job stops
+  OpenList reaps_;
   std::vector<std::unique_ptr<Node>>
       nodes_;  // with their connections, which their transport outlives
   std::string master_addr_;
@@ -178,6 +261,13 @@ class Job {
   StallSettings stall_settings_;
   std::optional<StallInspector> stall_;  // from the plan on
   bool is_watching_ = false;
+  std::optional<SilenceWatch> silence_;             // with --stall-timeout, from the plan on
+  std::map<std::uint32_t, v1::RankVitals> states_;  // as told last; no letter: it has ended
+  std::optional<Cause> hung_cause_;                 // stands, but the nodes are asked first
+  bool is_hung_cause_told_ = false;
+  EvidenceView evidence_view_;
+  std::vector<RankEvidence> evidence_;
+  GpuStats gpus_;
   std::optional<LineAssembler> lines_;  // from the plan on
   std::optional<Tail> tail_;
   OutputWriter writer_;
@@ -186,6 +276,20 @@ class Job {
   Event changed_;
   Event ended_;  // run() is over: background coroutines leave
   SignalWatch signals_;
+  struct PassedSignal {
+    int signal = 0;
+    const char* action = "";
+    std::size_t num_pending = 0;  // nodes that have not answered
+    std::uint32_t num_ranks = 0;
+  };
+  std::map<std::uint64_t, PassedSignal> passed_signals_;
+  std::uint64_t last_signal_id_ = 0;
+  std::unique_ptr<InputReader> input_;  // with --stdin, from the spawn on
+
+  std::unique_ptr<EventLog> events_;                    // with --events
+  std::vector<RankFacts> rank_facts_;                   // from the plan on
+  std::map<std::string, std::string> report_sections_;  // of --report by name: JSON text
+  std::map<std::uint32_t, std::string> phases_;         // of ranks that use the runtime, told last
   SteadyTime stop_deadline_ = SteadyTime::max();
   Nanos spawn_boottime_{};  // 0: nothing was spawned
   int num_interrupts_ = 0;
@@ -194,6 +298,8 @@ class Job {
   bool is_leaving_now_ = false;
   bool has_exit_timer_ = false;
   std::uint64_t heartbeat_sequence_ = 0;
+  bool is_settling_ = false;           // the first failures name nobody yet
+  bool has_told_first_end_ = false;    // that a rank ended with 0 while others run
   std::uint64_t settle_sequence_ = 0;  // the first heartbeat sent after the first failure
   std::uint32_t num_stopped_ = 0;
   std::uint32_t num_failed_ = 0;  // by themselves, the first cause included

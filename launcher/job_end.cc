@@ -25,12 +25,11 @@ constexpr Nanos kLastWordTime = std::chrono::milliseconds(100);
 
 void Job::stop_all(Nanos grace, const std::string& reason, bool is_broken) {
   stop_deadline_ = std::min(stop_deadline_, steady_clock::now() + grace + kLeaveAfterGrace);
-  for (Transport* transport : {local_.get(), command_.get(), ssh_.get()}) {
-    if (transport != nullptr) transport->abort();
-  }
+  transports_.abort();
   v1::ControlRequest request;
   request.mutable_stop()->set_grace_ms(
       std::chrono::duration_cast<std::chrono::milliseconds>(grace).count());
+  request.mutable_stop()->set_signal(options_.signals.stop_signal);
   request.mutable_stop()->set_reason(reason);
   request.mutable_stop()->set_abort(is_broken);
   for (const auto& node : nodes_) {
@@ -58,9 +57,10 @@ Task<void> Job::wait_for_end() {
   while (!all_ended() && !is_leaving_now_) {
     if (steady_clock::now() >= stop_deadline_) break;
     co_await wait_for_change(std::min(stop_deadline_, settle_deadline()));
-    first_cause_->decide(boottime_now());
+    settle();
   }
   first_cause_->decide_at_once();
+  settle();
   move(JobEvent::kAllNodesEnded);
 }
 
@@ -122,20 +122,16 @@ ReportInput Job::report_input(const Cause& cause) const {
   input.job_id = job_id_;
   input.num_stopped = num_stopped_;
   input.is_terminal = ::isatty(STDERR_FILENO) == 1;
-  const bool is_of_rank = cause.kind == CauseKind::kExited || cause.kind == CauseKind::kSignalled ||
-                          cause.kind == CauseKind::kFailedToStart;
-  if (is_of_rank && tail_) input.tail = tail_->lines(cause.rank);
-  input.num_failed_after = num_failed_ - (is_of_rank && num_failed_ > 0 ? 1 : 0);
+  if (is_of_rank(cause) && tail_) input.tail = tail_->lines(cause.rank);
+  const bool is_counted = is_of_rank(cause) && cause.kind != CauseKind::kLeftEarly;
+  input.num_failed_after = num_failed_ - (is_counted && num_failed_ > 0 ? 1 : 0);
   for (const auto& node : nodes_) {
-    if (!node->is_spawn_sent) continue;
-    if (!node->finished) {
-      input.unconfirmed_hosts.push_back(node->host.label());
-    } else if (!node->finished->clean()) {
-      input.survivors.push_back(
-          {node->host.label(),
-           {node->finished->survivors().begin(), node->finished->survivors().end()}});
+    for (std::string& line : node->kernel.lines()) {
+      if (cause.oom_proof.find(line) != std::string::npos) continue;  // stands in the sentence
+      input.kernel_log.push_back({node->host.label(), std::move(line)});
     }
   }
+  add_node_ends(input);
   return input;
 }
 
@@ -147,35 +143,46 @@ Task<void> Job::flush_report() {
                            ? std::max(least, std::min(stop_deadline_, least + kLeaveAfterGrace))
                            : SteadyTime::max());
   co_await writer_.flush(steady_clock::now() + kLastWordTime);
+  if (events_) (void)co_await events_->flush(steady_clock::now() + kByeTime);
 }
 
 JobClock Job::job_clock() const {
   return {.start = spawn_boottime_, .realtime_offset = realtime_now() - boottime_now()};
 }
 
+// With what the kernel of its node has said since.
+std::optional<Cause> Job::proved_cause() const {
+  if (first_cause_->cause() == nullptr) return std::nullopt;
+  Cause cause = *first_cause_->cause();
+  if (is_of_rank(cause) && cause.node < nodes_.size()) {
+    add_evidence(cause, nodes_.at(cause.node)->kernel);
+  }
+  return cause;
+}
+
 int Job::conclude() {
   first_cause_->decide_at_once();  // a signal while only output was left
-  const Cause* cause = first_cause_->cause();
+  const auto cause = proved_cause();
+  const int code = exit_code(cause ? &*cause : nullptr);
   if (spawn_boottime_ != Nanos::zero()) {
     log(LogLevel::kInfo, "{} on {} ended after {}", counted(plan_->ranks.size(), "rank"),
         counted(planned_nodes().size(), "host"),
         format_duration(steady_clock::now() - start_time_));
   }
-  if (cause == nullptr) {
-    for (const auto& node : nodes_) {
-      if (node->finished && !node->finished->clean()) {
-        write_log(LogLevel::kWarning,
-                  fmt::format("{}: {} processes of the job outlived SIGKILL", node->host.label(),
-                              node->finished->survivors_size()));
-      }
-    }
-    return exit_code(nullptr);
+  if (!cause) {
+    ReportInput ends;
+    ends.job_id = job_id_;
+    add_node_ends(ends);
+    writer_.submit({{.is_stderr = true, .bytes = node_ends_text(ends)}}, {});
+    write_records(code, cause);
+    return code;
   }
   writer_.submit({{.is_stderr = true, .bytes = report_text(report_input(*cause))}}, {});
   if (cause->kind == CauseKind::kUserSignal && cause->value != SIGQUIT) {
     fatal_signal_ = cause->value;
   }
-  return exit_code(cause);
+  write_records(code, cause);
+  return code;
 }
 
 }  // namespace hvd

@@ -1,4 +1,6 @@
 // What the nodes report while the job lives.
+#include <nlohmann/json.hpp>
+
 #include "base/log.h"
 #include "launcher/job.h"
 
@@ -29,7 +31,7 @@ void Job::on_reply(Node& node, v1::ControlReply reply) {
       node.probe = std::move(*reply.mutable_fabric_probe());
       return changed();
     case v1::ControlReply::kStarted:
-      return on_started(node);
+      return on_started(node, reply.started());
     case v1::ControlReply::kExited:
       return on_exit(node, reply.exited());
     case v1::ControlReply::kFinished:
@@ -40,6 +42,16 @@ void Job::on_reply(Node& node, v1::ControlReply reply) {
       return on_store(node, reply.store_request());
     case v1::ControlReply::kWorkerBeats:
       return on_worker_beats(reply.worker_beats());
+    case v1::ControlReply::kVitalSigns:
+      return on_vitals(node, reply.vital_signs());
+    case v1::ControlReply::kEvidence:
+      return on_evidence(node, std::move(*reply.mutable_evidence()));
+    case v1::ControlReply::kSignalled:
+      return on_signalled(reply.signalled());
+    case v1::ControlReply::kInput:
+      return on_input_state(reply.input());
+    case v1::ControlReply::kKernelFacts:
+      return node.kernel.take(reply.kernel_facts());
     case v1::ControlReply::kNotice:
       if (reply.notice().warning()) node.last_notice = reply.notice().text();
       return log(reply.notice().warning() ? LogLevel::kWarning : LogLevel::kInfo, "{}: {}",
@@ -56,31 +68,64 @@ void Job::on_hello(Node& node, v1::HelloReply reply) {
   // The node's wall clock against ours in the middle of the round trip.
   node.realtime_offset =
       Nanos(reply.realtime_ns()) - (realtime_now() - (now - node.hello_sent) / 2);
+  node.kernel.begin(reply.kernel_log_problem());
   node.hello = std::move(reply);
   node.phase = Phase::kFabric;
   changed();
 }
 
-void Job::on_started(Node& node) {
+void Job::on_started(Node& node, const v1::Started& started) {
+  note_start(node, started);
   if (++node.num_started + node.num_exited >= node.ranks.size()) node.phase = Phase::kRunning;
   changed();
 }
 
 void Job::on_exit(Node& node, const v1::ExitReport& report) {
   ++node.num_exited;
+  states_[report.rank()].set_pid(report.pid());
+  states_[report.rank()].clear_state();
+  if (silence_) silence_->rank_ended(report.rank());
   const auto at = node.clock.to_launcher(Nanos(report.time_ns()), boottime_now());
   auto cause = cause_of(report, node.index, node.host.label(), at.time, at.error);
   log(LogLevel::kDebug, "{}: rank {} ended{}", node.host.label(), report.rank(),
       cause ? fmt::format(": {}", sentence(*cause, job_clock())) : " with 0");
+  note_end(node, report, at.time);
+  const RankEnd end = rank_end(report, options_.signals.stop_signal);
+  if (end == RankEnd::kStopped) ++num_stopped_;
+  if (end == RankEnd::kFailed) ++num_failed_;
   if (cause) {
-    report.signal_was_ours() ? ++num_stopped_ : ++num_failed_;
+    cause->uses_runtime = phases_.contains(report.rank());
     add_cause(std::move(*cause));
   } else {
-    ++node.num_succeeded;
-    on_rank_succeeded(report.rank());
-    if (!is_stopping()) watch_exit_timeout();
+    on_success(node, report, at);
   }
   changed();
+}
+
+void Job::on_success(Node& node, const v1::ExitReport& report, const ClockOffset::Mapped& at) {
+  ++node.num_succeeded;
+  on_rank_succeeded(report.rank());
+  if (is_stopping()) return;
+  watch_exit_timeout();
+  std::size_t num_running = 0;
+  for (const auto& other : nodes_) num_running += other->ranks.size() - other->num_exited;
+  if (num_running > 0 && !std::exchange(has_told_first_end_, true)) {
+    log(LogLevel::kInfo, "rank {} ({}) ended with 0, waiting for {} more", report.rank(),
+        node.host.label(), num_running);
+  }
+  // A worker of the runtime that has said that it is finished is missed by nobody.
+  const auto phase = phases_.find(report.rank());
+  if (phase == phases_.end() || phase->second == "finalizing") return;
+  Cause left;
+  left.kind = CauseKind::kLeftEarly;
+  left.rank = report.rank();
+  left.node = node.index;
+  left.host = node.host.label();
+  left.pid = report.pid();
+  left.time = at.time;
+  left.clock_error = at.error;
+  first_cause_->add_early_end(std::move(left));
+  settle();
 }
 
 void Job::on_finished(Node& node, v1::Finished finished) {
@@ -94,14 +139,18 @@ void Job::on_finished(Node& node, v1::Finished finished) {
                              (node.last_notice.empty() ? "" : ": " + node.last_notice));
   }
   first_cause_->node_answered(node.index);
+  settle();
   changed();
 }
 
 void Job::on_heartbeat(Node& node, const v1::Heartbeat& heartbeat) {
+  note_states(node, heartbeat.ranks());
+  gpus_.take(node.index, node.host.label(), heartbeat.gpus());
   node.clock.add(Nanos(heartbeat.launcher_boottime_ns()), Nanos(heartbeat.agent_boottime_ns()),
                  boottime_now());
   if (first_cause_->is_open() && heartbeat.sequence() >= settle_sequence_) {
     first_cause_->node_answered(node.index);
+    settle();
     changed();
   }
 }
@@ -201,11 +250,13 @@ void Job::on_link_closed(Node& node, const std::string& why) {
 void Job::lose(Node& node, const std::string& why) {
   if (node.is_lost) return;
   node.is_lost = true;
+  emit("lease", {{"host", node.host.label()}, {"state", "lost"}, {"why", why}});
   first_cause_->node_answered(node.index);
   store_.forget_node(node.index);
   desk_.forget_node(node.index);
   // A node that had nothing to run any more is no failure of the job.
   if (!node.finished) add_lost_cause(node, why);
+  reap_lost(node);
   if (node.link) node.link->close();
   changed();
 }

@@ -71,27 +71,34 @@ void Job::assign_ranks() {
   const auto world_size = static_cast<std::uint32_t>(plan_->ranks.size());
   lines_.emplace(world_size, sink_traits(STDOUT_FILENO, STDERR_FILENO));
   tail_.emplace(world_size);
+  prepare_records();
   prepare_watch();
 }
 
-Transport& Job::transport_of(const Node& node) {
+void Job::Transports::abort() const {
+  for (Transport* transport : {local.get(), command.get(), ssh.get()}) {
+    if (transport != nullptr) transport->abort();
+  }
+}
+
+Transport& Job::transport_of(const Node& node, Transports& made) {
   switch (transport_for(options_, node.host)) {
     case TransportKind::kLocal:
-      if (!local_) local_ = make_local_transport(loop_, agent_);
-      return *local_;
+      if (!made.local) made.local = make_local_transport(loop_, agent_);
+      return *made.local;
     case TransportKind::kCommand:
-      if (!command_) command_ = make_command_transport(loop_, {options_.rsh, agent_});
-      return *command_;
+      if (!made.command) made.command = make_command_transport(loop_, {options_.rsh, agent_});
+      return *made.command;
     case TransportKind::kSsh:
     case TransportKind::kAuto:
       break;
   }
-  if (!ssh_) {
-    ssh_ = make_ssh_transport(loop_,
+  if (!made.ssh) {
+    made.ssh = make_ssh_transport(loop_,
                               {options_.ssh_config, options_.ssh_identity_file, options_.ssh_port,
                                options_.accept_new_host_keys, options_.lease, agent_});
   }
-  return *ssh_;
+  return *made.ssh;
 }
 
 Task<void> Job::start() {
@@ -117,8 +124,9 @@ Task<void> Job::reach(Node& node) {
   OpenRequest request;
   request.target = {node.index, node.host.name, node.host.user, node.host.port};
   request.deadline = start_deadline_;
+  request.agent_words = words_for_agent(node);
   request.on_phase = [&node](Phase phase) { node.phase = phase; };
-  auto connection = co_await transport_of(node).open(std::move(request));
+  auto connection = co_await transport_of(node, transports_).open(std::move(request));
   if (!connection) {
     node.error = connection.error();
   } else if (!is_stopping()) {
@@ -160,6 +168,12 @@ v1::Hello Job::hello_for(const Node& node) const {
   hello.set_spool_cap_bytes(kSpoolCap);
   hello.set_verbose(options_.verbosity >= 2);
   hello.set_wants_timeline(options_.timeline.is_wanted());
+  hello.set_stop_signal(options_.signals.stop_signal);
+  hello.set_core_limit(core_limit_);
+  if (const auto limit = options_.watch.stall_timeout) {
+    hello.set_vitals_ms(to_ms(SilenceWatch::look_period(*limit)));
+  }
+  if (const auto period = options_.watch.gpu_period) hello.set_gpu_stats_ms(to_ms(*period));
   if (node.index == 0) {
     v1::FabricListen* listen = hello.mutable_fabric_listen();
     listen->set_port_low(options_.master_port_low);
@@ -193,6 +207,7 @@ void Job::report_unreached() {
   std::vector<NodeFailure> failures;
   for (const auto& node : nodes_) {
     if (node->is_reached()) continue;
+    reap_unstarted(*node);
     failures.push_back(
         {node->host.label(),
          node->error.value_or(Error{fmt::format("{}: no answer in {} ({})", node->host.label(),
@@ -218,6 +233,7 @@ bool Job::check_preflight() {
     return false;
   }
   for (const std::string& text : result->details) log(LogLevel::kDebug, "{}", text);
+  for (const std::string& text : result->notes) log(LogLevel::kInfo, "{}", text);
   for (const std::string& text : result->warnings) log(LogLevel::kWarning, "{}", text);
   return true;
 }
@@ -254,7 +270,9 @@ void Job::spawn_all() {
     *request.mutable_spawn() = spawn_for(*node);
     node->link->send(std::move(request));
     node->is_spawn_sent = true;
+    note_spawn(*node);
   }
+  start_input();
 }
 
 v1::Spawn Job::spawn_for(const Node& node) const {
@@ -271,6 +289,7 @@ v1::Spawn Job::spawn_for(const Node& node) const {
     v1::Spawn::Worker* worker = spawn.add_workers();
     worker->set_rank(rank);
     worker->set_local_rank(place.local_rank);
+    worker->set_has_input(rank == 0 && options_.signals.passes_input);
     add_env(rank_env(place), worker->mutable_env());
   }
   return spawn;

@@ -21,11 +21,13 @@ void Job::prepare_watch() {
     for (const std::uint32_t rank : node->ranks) hosts.at(rank) = node->host.label();
   }
   desk_.set_hosts(hosts);
+  desk_.set_processes([this](std::uint32_t rank) { return process_text(rank); });
+  if (const auto limit = options_.watch.stall_timeout) silence_.emplace(*limit, hosts);
   stall_settings_ = stall_settings(environment_, options_.env);
   stall_.emplace(stall_settings_, std::move(hosts));
 }
 
-// Only jobs whose workers use the runtime have anything to watch.
+// Only where workers use the runtime, or with --stall-timeout, is there anything to watch.
 void Job::begin_watch() {
   if (std::exchange(is_watching_, true)) return;
   for (const std::string& text : stall_settings_.warnings) log(LogLevel::kWarning, "{}", text);
@@ -36,7 +38,11 @@ Task<void> Job::keep_watch() {
   while (true) {
     const bool is_over = co_await ended_.wait_until(steady_clock::now() + kInspectPeriod);
     if (is_over) co_return;
-    if (!is_stopping()) report_stall(stall_->inspect(boottime_now()));
+    if (is_stopping() || hung_cause_) continue;
+    report_stall(stall_->inspect(boottime_now()));
+    if (auto silence = silence_ ? silence_->inspect(boottime_now()) : std::nullopt) {
+      report_silence(std::move(*silence));
+    }
   }
 }
 
@@ -75,7 +81,11 @@ void Job::settle_registration() {
 void Job::on_worker_beats(const v1::WorkerBeats& beats) {
   begin_watch();
   const Nanos now = boottime_now();
-  for (const v1::WorkerBeat& beat : beats.beats()) stall_->take(beat, now);
+  for (const v1::WorkerBeat& beat : beats.beats()) {
+    phases_[beat.rank()] = beat.phase();
+    stall_->take(beat, now);
+    if (silence_) silence_->take(beat, now);
+  }
 }
 
 void Job::on_rank_succeeded(std::uint32_t rank) {
@@ -98,7 +108,7 @@ void Job::report_stall(StallInspector::Findings findings) {
   cause.rank = findings.stall->rank;
   cause.text = std::move(findings.stall->text);
   cause.time = boottime_now();
-  add_cause(std::move(cause));
+  end_hung(std::move(cause), {findings.stall->rank});
 }
 
 void Job::notify_workers(v1::WorkerNotice::Kind kind, const std::string& reason) {

@@ -14,11 +14,14 @@
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "launcher/build_parts.h"
 #include "launcher/check_build.h"
 #include "launcher/dry_run.h"
+#include "launcher/events.h"
 #include "launcher/job.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
+#include "launcher/report_file.h"
 #include "launcher/signals.h"
 #include "launcher/transport/transport.h"
 #include "proto/worker_env.h"
@@ -47,18 +50,51 @@ EnvList take_environment() {
   return environment;
 }
 
+// Also a job that never was is told to whoever reads the report.
+int fail_without_job(const Options& options, Nanos begun, const Error& error) {
+  const int code = fail(error);
+  if (options.records.report.empty()) return code;
+  RunFacts facts;
+  facts.command = options.command;
+  facts.begun = begun;
+  facts.ended = boottime_now();
+  facts.clock.realtime_offset = realtime_now() - boottime_now();
+  facts.code = code;
+  facts.error = error.message;
+  const auto written = write_report(options.records.report, report_json(facts));
+  if (!written) write_log(LogLevel::kWarning, written.error().message);
+  return code;
+}
+
+// The environment and the store hold secrets: hvdrun leaves no core. The ranks may, as far as our
+// caller may; the hard limit stays, because agents on this machine inherit it. Returns that limit.
+std::uint64_t forbid_own_core() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return 0;
+  const rlimit none{0, limit.rlim_max};
+  setrlimit(RLIMIT_CORE, &none);
+  return limit.rlim_cur;
+}
+
 int run_job(Options options, std::optional<Plan> plan, EnvList environment) {
+  const Nanos begun = boottime_now();
   auto agent = find_agent_image();
-  if (!agent) return fail(agent.error());
-  // The environment and the store hold secrets: no core file.
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
+  if (!agent) return fail_without_job(options, begun, agent.error());
+  Job::Surroundings surroundings;
+  const std::string& events = options.records.events;
+  if (!events.empty() && events != kStdoutName) {
+    const auto opened = open_events(events);
+    if (!opened) return fail_without_job(options, begun, opened.error());
+    surroundings.events_fd = *opened;
+  }
+  surroundings.environment = std::move(environment);
+  surroundings.core_limit = forbid_own_core();
 
   int code = static_cast<int>(ExitCode::kInfrastructure);
   int signal = 0;
   {
     Loop loop;
-    Job job(loop, std::move(options), std::move(plan), std::move(environment), std::move(*agent));
+    Job job(loop, std::move(options), std::move(plan), std::move(surroundings), std::move(*agent));
     boost::asio::co_spawn(
         loop, [&]() -> Task<void> { code = co_await job.run(); }, boost::asio::detached);
     loop.run();
@@ -83,8 +119,11 @@ std::optional<Result<std::string>> text_for(const Options& options, const EnvLis
       return help_text(terminal_columns());
     case Action::kVersion:
       return version_text();
-    case Action::kCheckBuild:
-      return check_build_text({.version = HVDRUN_VERSION, .has_ssh = true});
+    case Action::kCheckBuild: {
+      BuildInfo build{.version = HVDRUN_VERSION, .has_ssh = true};
+      find_build_parts(own_program_folder(), build);
+      return check_build_text(build);
+    }
     case Action::kDryRun:
       return dry_run_text(options, environment, std::filesystem::current_path().string());
     case Action::kManPage:
@@ -140,7 +179,7 @@ int run(int argc, char** argv) {
   std::optional<Plan> plan;
   if (can_plan_without_hellos(options->hosts, options->np)) {
     auto made = make_plan(options->hosts, options->np, options->hosts_source);
-    if (!made) return fail(made.error());
+    if (!made) return fail_without_job(*options, boottime_now(), made.error());
     for (const std::string& note : made->notes) log(LogLevel::kInfo, "{}", note);
     plan = std::move(*made);
   }

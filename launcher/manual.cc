@@ -17,8 +17,12 @@ const std::vector<std::string_view>& manual_description() {
       "Ranks fill the hosts in the order given, local ranks 0, 1, ... on each. A host listed again "
       "adds its slots where it first stood.",
       "Processes run in the directory that hvdrun was started in, which every node must have, with "
-      "no standard input. In a host file a line is HOST, HOST:SLOTS or HOST slots=SLOTS, HOST also "
-      "as USER@HOST; # begins a comment.",
+      "no standard input unless --stdin gives rank 0 that of hvdrun. In a host file a line is "
+      "HOST, HOST:SLOTS or HOST slots=SLOTS, HOST also as USER@HOST; # begins a comment.",
+      "Ctrl-C, SIGTERM and SIGHUP stop the job: all processes get --stop-signal first, and "
+      "SIGKILL after --grace; a second Ctrl-C kills at once. What was ignored when hvdrun was "
+      "started, as by nohup, stays ignored. Ctrl-Z is refused: the nodes would take an hvdrun that "
+      "is stopped for a lost one.",
       "A TIME is a number of seconds, or a number with s, m or h, as in 90, 1.5m or 2h.",
   };
   return paragraphs;
@@ -29,7 +33,7 @@ const std::vector<ManualRow>& manual_exit_status() {
       {"0", "all processes ended with 0"},
       {"n", "the code of the process that failed first"},
       {"128+s", "signal s ended the process that failed first"},
-      {"124", "--timeout or --start-timeout passed"},
+      {"124", "--timeout, --start-timeout or --stall-timeout passed"},
       {"125", "a node, its connection or the rendezvous failed; --exit-timeout passed"},
       {"2", "usage, host list or more ranks than slots; nothing was started"},
       {"126, 127", "COMMAND cannot be executed, or is not found on a node"},

@@ -15,6 +15,7 @@
 #include "launcher/clock_offset.h"
 #include "launcher/fabric_choice.h"
 #include "launcher/hostlist.h"
+#include "launcher/report_evidence.h"
 #include "launcher/timeline/node_timeline.h"
 #include "launcher/transport/transport.h"
 #include "proto/v1.h"
@@ -44,15 +45,28 @@ struct Node {
   bool is_spawn_sent = false;
   bool is_stop_sent = false;
   bool is_bye_sent = false;
+  bool is_evidence_due = false;
   std::uint32_t num_started = 0;
   std::uint32_t num_exited = 0;
   std::uint32_t num_succeeded = 0;     // with 0
   std::uint32_t num_open_streams = 0;  // of its ranks, two each
   std::optional<v1::Finished> finished;
   std::string last_notice;               // its last warning
+  KernelNotes kernel;                    // what its kernel's log says since the hello
   std::optional<NodeTimeline> timeline;  // once it was asked for
   bool is_link_closed = false;
   bool is_lost = false;  // the stream ended or fell silent before the node said it had finished
+
+  // After it was lost (job_reap.cc).
+  bool is_reaping = false;
+  std::optional<v1::Finished> reaped;  // what a new connection found and did
+  std::string unverified;              // or why nothing is known
+
+  // What is known of its end; nullptr: nothing.
+  [[nodiscard]] const v1::Finished* end() const {
+    if (finished) return &*finished;
+    return reaped ? &*reaped : nullptr;
+  }
 
   [[nodiscard]] bool is_reached() const { return hello.has_value(); }
   // Nothing more is expected of it.

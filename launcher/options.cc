@@ -183,6 +183,10 @@ Result<void> set_option(Draft& draft, const Occurrence& it) {
       return set_host_option(draft, it);
     case OptionGroup::kTime:
       return set_time_option(draft, it);
+    case OptionGroup::kSignals:
+      return set_signal_option(draft.options.signals, it);
+    case OptionGroup::kHangs:
+      return set_watch_option(draft.options.watch, it);
     case OptionGroup::kEnvironment:
       return set_env(draft, it);
     case OptionGroup::kNodes:
@@ -191,6 +195,8 @@ Result<void> set_option(Draft& draft, const Occurrence& it) {
       return set_network_option(draft, it);
     case OptionGroup::kTimeline:
       return set_timeline_option(draft.options.timeline, it);
+    case OptionGroup::kRecords:
+      return set_record_option(draft.options.records, it);
     case OptionGroup::kInformation:
       return set_information_option(draft, it);
   }
@@ -327,6 +333,8 @@ Result<void> fill_draft(Draft& draft, ArgvScan& scan) {
           [&] { return set_timeline_default(options.timeline, *draft.environment, options.notes); })
       .and_then([&] { return set_hosts(draft, scan); })
       .and_then([&] { return set_heartbeat(draft); })
+      .and_then([&] { return check_timeout_signal(options.signals, options.timeout); })
+      .and_then([&] { return check_records(options.records); })
       .and_then([&] { return check_transport(draft.options); })
       .and_then([&] { return set_command(draft, scan); });
 }

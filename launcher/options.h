@@ -13,7 +13,10 @@
 
 #include "base/status.h"
 #include "launcher/hostlist.h"
+#include "launcher/report_options.h"
+#include "launcher/signal_options.h"
 #include "launcher/timeline_options.h"
+#include "launcher/watch_options.h"
 #include "proto/worker_env.h"
 
 namespace hvd {
@@ -51,6 +54,9 @@ struct Options {
   std::vector<std::string> network_interfaces;  // names, and subnets as a.b.c.d/n
   FabricMode fabric = FabricMode::kRequire;
   TimelineRequest timeline;
+  WatchRequest watch;
+  SignalRequest signals;
+  RecordRequest records;
   int verbosity = 0;  // -v 1, -vv 2
   std::vector<std::string> command;
 };

@@ -50,7 +50,8 @@ std::vector<OptionSpec> time_options() {
        .group = OptionGroup::kTime,
        .names = {"--grace"},
        .argument = "TIME",
-       .help = "When stopping, SIGKILL what is left TIME after SIGTERM, 0 to 1h; default: 10s"},
+       .help = "When stopping, SIGKILL what is left TIME after the first signal (see "
+               "--stop-signal), 0 to 1h; default: 10s"},
       {.id = OptionId::kLease,
        .group = OptionGroup::kTime,
        .names = {"--lease"},
@@ -63,6 +64,66 @@ std::vector<OptionSpec> time_options() {
        .argument = "N",
        .help = "Milliseconds between heartbeats",
        .is_hidden = true},
+  };
+}
+
+std::vector<OptionSpec> signal_options() {
+  return {
+      {.id = OptionId::kStopSignal,
+       .group = OptionGroup::kSignals,
+       .names = {"--stop-signal"},
+       .argument = "SIG",
+       .help = "When stopping, send SIG first and SIGKILL after --grace; a name or a number; "
+               "default: TERM"},
+      {.id = OptionId::kTimeoutSignal,
+       .group = OptionGroup::kSignals,
+       .names = {"--timeout-signal"},
+       .argument = "SIG@TIME",
+       .help = "Send SIG to all processes TIME before --timeout has passed, as in USR1@60"},
+      {.id = OptionId::kForwardSignals,
+       .group = OptionGroup::kSignals,
+       .names = {"--forward-signals"},
+       .argument = "LIST",
+       .help = "Pass these signals from hvdrun on to all processes, or none; default: USR1,USR2"},
+      {.id = OptionId::kStdin,
+       .group = OptionGroup::kSignals,
+       .names = {"--stdin"},
+       .argument = "",
+       .help = "Give hvdrun's standard input to rank 0; without it, and for all other ranks, it is "
+               "empty",
+       .opposite = "--no-stdin"},
+  };
+}
+
+std::vector<OptionSpec> hang_options() {
+  return {
+      {.id = OptionId::kStallTimeout,
+       .group = OptionGroup::kHangs,
+       .names = {"--stall-timeout"},
+       .argument = "TIME",
+       .help = "Stop the job (exit 124) if a process that runs gives no sign of life for TIME: no "
+               "output, no CPU time of it and its children (less than a thousandth of a "
+               "processor is none) and, if it uses hvdrun's runtime, no progress; default: off"},
+      {.id = OptionId::kOnStall,
+       .group = OptionGroup::kHangs,
+       .names = {"--on-stall"},
+       .argument = "WORDS",
+       .help = "Before the job is stopped because it hangs or --timeout has passed, run this for "
+               "each process on its node and show what it prints, as in 'py-spy dump --pid "
+               "{pid}'; {pid}, {rank} and {host} are replaced, no shell is involved, 5s each; "
+               "without it the kernel's stacks of processes that hang are shown"},
+      {.id = OptionId::kOnStallLimit,
+       .group = OptionGroup::kHangs,
+       .names = {"--on-stall-limit"},
+       .argument = "TIME",
+       .help = "How long the command of --on-stall may run for each process",
+       .is_hidden = true},
+      {.id = OptionId::kGpuStats,
+       .group = OptionGroup::kHangs,
+       .names = {"--gpu-stats"},
+       .argument = "TIME",
+       .help = "Ask nvidia-smi on each node every TIME for the use of GPUs and their memory, and "
+               "tell lowest and mean; default: off"},
   };
 }
 
@@ -182,6 +243,26 @@ std::vector<OptionSpec> timeline_options() {
   };
 }
 
+std::vector<OptionSpec> record_options() {
+  return {
+      {.id = OptionId::kReport,
+       .group = OptionGroup::kRecords,
+       .names = {"--report"},
+       .argument = "FILE",
+       .help = "At the end write what became of the job, its ranks and nodes to FILE as JSON; - is "
+               "the standard output",
+       .is_file = true},
+      {.id = OptionId::kEvents,
+       .group = OptionGroup::kRecords,
+       .names = {"--events"},
+       .argument = "FILE",
+       .help =
+           "Write what happens to FILE as it happens, one JSON object a line; - is the standard "
+           "output",
+       .is_file = true},
+  };
+}
+
 std::vector<OptionSpec> information_options() {
   return {
       {.id = OptionId::kVerbose,
@@ -228,8 +309,9 @@ std::vector<OptionSpec> information_options() {
 
 std::vector<OptionSpec> build_table() {
   std::vector<OptionSpec> table;
-  for (auto* rows : {host_options, time_options, environment_options, node_options, network_options,
-                     timeline_options, information_options}) {
+  for (auto* rows :
+       {host_options, time_options, signal_options, hang_options, environment_options, node_options,
+        network_options, timeline_options, record_options, information_options}) {
     for (OptionSpec& row : rows()) table.push_back(std::move(row));
   }
   return table;
@@ -243,6 +325,10 @@ std::string_view group_title(OptionGroup group) {
       return "Hosts and ranks";
     case OptionGroup::kTime:
       return "Time limits";
+    case OptionGroup::kSignals:
+      return "Signals and standard input";
+    case OptionGroup::kHangs:
+      return "Processes that hang, and GPUs";
     case OptionGroup::kEnvironment:
       return "Environment of the processes";
     case OptionGroup::kNodes:
@@ -251,6 +337,8 @@ std::string_view group_title(OptionGroup group) {
       return "Network between the ranks";
     case OptionGroup::kTimeline:
       return "Timeline";
+    case OptionGroup::kRecords:
+      return "Records of the run";
     case OptionGroup::kInformation:
       return "Information";
   }

@@ -33,17 +33,38 @@ enum class OptionId {
   kTimelineSteps,
   kTimelineMaxMb,
   kTimelineMarkCycles,
+  kStopSignal,
+  kTimeoutSignal,
+  kForwardSignals,
+  kStdin,
+  kReport,
+  kEvents,
   kVerbose,
   kDryRun,
   kCheckBuild,
   kVersion,
   kHelp,
   kHeartbeatMs,
+  kStallTimeout,
+  kOnStall,
+  kOnStallLimit,
+  kGpuStats,
   kMan,
   kCompletion,
 };
 
-enum class OptionGroup { kHosts, kTime, kEnvironment, kNodes, kNetwork, kTimeline, kInformation };
+enum class OptionGroup {
+  kHosts,
+  kTime,
+  kSignals,
+  kHangs,
+  kEnvironment,
+  kNodes,
+  kNetwork,
+  kTimeline,
+  kRecords,
+  kInformation,
+};
 [[nodiscard]] std::string_view group_title(OptionGroup group);  // "Reaching the nodes"
 
 // How often an option may stand: of kOnce the last one counts, and that is told.

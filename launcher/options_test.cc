@@ -57,14 +57,17 @@ TEST(OptionsTable, ListOfNamesIsFrozen) {
   // Scripts depend on these: add at will, never take one away.
   EXPECT_THAT(
       names,
-      ElementsAre(
-          "-np", "--num-proc", "-H", "--hosts", "--hostfile", "--start-timeout", "--timeout",
-          "--exit-timeout", "--grace", "--lease", "--heartbeat-ms", "-x", "--transport", "--rsh",
-          "-p", "--ssh-port", "-i", "--ssh-identity-file", "--ssh-config", "--accept-new-host-keys",
-          "--no-accept-new-host-keys", "--master-port", "--master-addr", "--network-interfaces",
-          "--fabric", "--timeline-filename", "--timeline-steps", "--timeline-max-mb",
-          "--timeline-mark-cycles", "--no-timeline-mark-cycles", "-v", "--verbose", "--dry-run",
-          "-cb", "--check-build", "-V", "--version", "-h", "--help", "--man", "--completion"));
+      ElementsAre("-np", "--num-proc", "-H", "--hosts", "--hostfile", "--start-timeout",
+                  "--timeout", "--exit-timeout", "--grace", "--lease", "--heartbeat-ms",
+                  "--stop-signal", "--timeout-signal", "--forward-signals", "--stdin", "--no-stdin",
+                  "--stall-timeout", "--on-stall", "--on-stall-limit", "--gpu-stats", "-x",
+                  "--transport", "--rsh", "-p", "--ssh-port", "-i", "--ssh-identity-file",
+                  "--ssh-config", "--accept-new-host-keys", "--no-accept-new-host-keys",
+                  "--master-port", "--master-addr", "--network-interfaces", "--fabric",
+                  "--timeline-filename", "--timeline-steps", "--timeline-max-mb",
+                  "--timeline-mark-cycles", "--no-timeline-mark-cycles", "--report", "--events",
+                  "-v", "--verbose", "--dry-run", "-cb", "--check-build", "-V", "--version", "-h",
+                  "--help", "--man", "--completion"));
 }
 
 TEST(OptionsTable, HasEachOptionOnceAndGroupsTogether) {

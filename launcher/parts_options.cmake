@@ -1,8 +1,9 @@
 # hvdrun_options: command line, host list, plan and the texts made from the option table. Pure, no gRPC.
 add_library(hvdrun_options STATIC
-  argv_scan.cc check_build.cc completion.cc dry_run.cc duration.cc help.cc hostlist.cc man_page.cc
-  manual.cc option_values.cc options.cc options_table.cc output_file.cc plan.cc shell_words.cc
-  timeline_options.cc)
+  argv_scan.cc build_parts.cc check_build.cc completion.cc dry_run.cc duration.cc help.cc hostlist.cc man_page.cc
+  manual.cc option_values.cc options.cc options_table.cc output_file.cc plan.cc report_options.cc
+  shell_words.cc signal_options.cc
+  timeline_options.cc watch_options.cc)
 add_library(hvdrun::options ALIAS hvdrun_options)
 target_link_libraries(hvdrun_options PUBLIC hvdrun::base hvdrun::proto PRIVATE hvdrun::flags)
 set_property(SOURCE options.cc man_page.cc APPEND PROPERTY
@@ -22,7 +23,8 @@ add_custom_command(OUTPUT ${HVDRUN_BASH_COMPLETION}
 add_custom_target(hvdrun_docs ALL DEPENDS ${HVDRUN_MAN_PAGE} ${HVDRUN_BASH_COMPLETION})
 
 hvdrun_test(options_test LIBS hvdrun::options
-  SRCS options_test.cc hostlist_test.cc plan_test.cc shell_words_test.cc manual_test.cc timeline_options_test.cc)
+  SRCS build_parts_test.cc options_test.cc hostlist_test.cc plan_test.cc shell_words_test.cc manual_test.cc
+  report_options_test.cc signal_options_test.cc timeline_options_test.cc watch_options_test.cc)
 
 # groff warns about what a reader would see wrongly; where it is missing the page's structure is still
 # checked by options_test.

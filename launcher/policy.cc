@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <array>
 
+#include "launcher/report_error_file.h"
+#include "launcher/report_evidence.h"
+
 namespace hvd {
 namespace {
 
@@ -22,23 +25,22 @@ int class_of_signal(int signal) {
     case SIGILL:
     case SIGFPE:
       return 0;
-    case SIGKILL:
-      return 1;
     case SIGABRT:
       return 5;
     case SIGPIPE:
-    case SIGTERM:
       return 6;
     default:
-      return 2;
+      // What only follows from another rank's end is never sent by somebody.
+      return is_sent_by_somebody(signal) ? 1 : 2;
   }
 }
 
 int class_of(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kSignalled:
-      return class_of_signal(cause.value);
+      return cause.oom_proof.empty() ? class_of_signal(cause.value) : 0;
     case CauseKind::kExited:
+    case CauseKind::kLeftEarly:
     case CauseKind::kFailedToStart:
     case CauseKind::kStartFailed:
       return 2;
@@ -60,7 +62,10 @@ int class_of(const Cause& cause) {
 // A worker of the runtime says itself that it only follows another one. Its end may be seen first:
 // a process that dies closes its connections some time before it is gone.
 bool is_follower(const Cause& cause) {
-  return cause.kind == CauseKind::kExited && cause.value == kPeerLost;
+  if (cause.kind != CauseKind::kExited) return false;
+  const bool was_told = cause.value == 128 + SIGTERM || cause.value == 128 + SIGINT;
+  const bool has_agreed = was_told && cause.uses_runtime && cause.received_signal == 0;
+  return cause.value == kPeerLost || has_agreed;
 }
 
 bool is_earlier(const Cause& a, const Cause& b) {
@@ -76,16 +81,31 @@ bool is_likelier(const Cause& a, const Cause& b) {
   return a.rank < b.rank;
 }
 
+// Equal times cannot be ordered either, whatever the clocks' errors are.
+bool is_close(const Cause& first, const Cause& later) {
+  const bool is_same_clock = first.node == later.node;
+  const Nanos error = is_same_clock ? Nanos(0) : later.clock_error + first.clock_error;
+  return later.time - first.time <= error;
+}
+
 const Cause& choose(const std::vector<Cause>& candidates) {
   const auto first = std::min_element(candidates.begin(), candidates.end(), is_earlier);
   const Cause* best = &*first;
   for (const Cause& cause : candidates) {
     if (is_follower(cause) != is_follower(*first)) continue;
-    // Equal times cannot be ordered either, whatever the clocks' errors are.
-    const bool is_close = cause.time - first->time <= cause.clock_error + first->clock_error;
-    if (is_close && is_likelier(cause, *best)) best = &cause;
+    if (is_close(*first, cause) && is_likelier(cause, *best)) best = &cause;
   }
   return *best;
+}
+
+// The first of those that had left before `follower` missed them; nullptr: none had.
+const Cause* first_to_leave(const std::vector<Cause>& early_ends, const Cause& follower) {
+  const Cause* first = nullptr;
+  for (const Cause& left : early_ends) {
+    const bool was_before = left.time <= follower.time + left.clock_error + follower.clock_error;
+    if (was_before && (first == nullptr || left.time < first->time)) first = &left;
+  }
+  return first;
 }
 
 int failed_to_start_code(const Cause& cause) {
@@ -93,103 +113,27 @@ int failed_to_start_code(const Cause& cause) {
   return static_cast<int>(cause.value == ENOENT ? ExitCode::kNotFound : ExitCode::kNotExecutable);
 }
 
-const char* stage_text(v1::SpawnStage stage) {
-  switch (stage) {
-    case v1::SPAWN_STAGE_PIPE:
-      return "its pipes could not be made";
-    case v1::SPAWN_STAGE_CLONE:
-      return "its process could not be made";
-    case v1::SPAWN_STAGE_SESSION:
-      return "its session could not be made";
-    case v1::SPAWN_STAGE_STDIO:
-      return "its standard streams could not be set up";
-    case v1::SPAWN_STAGE_LIMITS:
-      return "its limits could not be set";
-    case v1::SPAWN_STAGE_PDEATHSIG:
-      return "its parent-death signal could not be set";
-    case v1::SPAWN_STAGE_CHDIR:
-      return "the working directory could not be entered";
-    default:
-      return "the set-up failed";
-  }
-}
+}  // namespace
 
-std::string killed_text(const Cause& cause) {
-  std::string text = "was killed by " + signal_name(cause.value);
-  if (cause.core_dumped) text += " (core dumped)";
-  if (cause.value == SIGBUS) {
-    text += " (often /dev/shm or another mapped file system is full: see df /dev/shm there)";
-  }
-  if (cause.signal_was_ours) {
-    text += " (passed on by hvdrun)";
-  } else if (class_of_signal(cause.value) == 1 || cause.value == SIGTERM || cause.value == SIGINT ||
-             cause.value == SIGHUP || cause.value == SIGQUIT) {
-    text += " (not sent by hvdrun)";
-  }
-  return text;
-}
-
-// Whether a failed write to stdout means that nobody reads it any more.
 bool is_reader_gone(const Cause& cause) { return cause.value == 0 || cause.value == EPIPE; }
 
-std::string rank_text(const Cause& cause) {
-  if (cause.pid <= 0) return fmt::format("rank {} ({})", cause.rank, cause.host);
-  return fmt::format("rank {} ({}, pid {})", cause.rank, cause.host, cause.pid);
+bool is_sent_by_somebody(int signal) {
+  return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP ||
+         signal == SIGQUIT;
 }
 
-std::string with_detail(std::string text, const std::string& detail) {
-  return detail.empty() ? text : text + ": " + detail;
+bool is_of_rank(const Cause& cause) {
+  return cause.kind == CauseKind::kExited || cause.kind == CauseKind::kSignalled ||
+         cause.kind == CauseKind::kFailedToStart || cause.kind == CauseKind::kLeftEarly;
 }
 
-std::string what_happened(const Cause& cause) {
-  switch (cause.kind) {
-    case CauseKind::kExited:
-      return fmt::format("{} exited with code {}", rank_text(cause), cause.value);
-    case CauseKind::kSignalled:
-      return fmt::format("{} {}", rank_text(cause), killed_text(cause));
-    case CauseKind::kFailedToStart:
-      if (cause.stage == v1::SPAWN_STAGE_EXEC) {
-        return fmt::format(
-            "{} could not execute the command: {}{}", rank_text(cause), strerror(cause.value),
-            cause.value == ENOEXEC ? " (a script needs a first line like #!/bin/sh)" : "");
-      }
-      return fmt::format("{} could not be started: {}: {}", rank_text(cause),
-                         stage_text(cause.stage), strerror(cause.value));
-    case CauseKind::kNodeLost:
-      return with_detail(fmt::format("node {} was lost", cause.host), cause.text);
-    case CauseKind::kStartFailed:
-      return "the job could not be started: " + cause.text;
-    case CauseKind::kTimeout:
-      return fmt::format("the job was stopped because --timeout {} had passed",
-                         format_duration(cause.limit));
-    case CauseKind::kStartTimeout:
-      return with_detail(fmt::format("the job was not started within --start-timeout {}",
-                                     format_duration(cause.limit)),
-                         cause.text);
-    case CauseKind::kExitTimeout:
-      return with_detail(
-          fmt::format("the job was stopped because --exit-timeout {} had passed after the first "
-                      "rank's end",
-                      format_duration(cause.limit)),
-          cause.text);
-    case CauseKind::kRegistration:
-      return cause.text;
-    case CauseKind::kStalled:
-      return "the job was stopped because it stalled: " + cause.text;
-    case CauseKind::kUserSignal:
-      return fmt::format("the job was stopped because hvdrun received {}",
-                         signal_name(cause.value));
-    case CauseKind::kStdoutGone:
-      if (is_reader_gone(cause)) {
-        return "the job was stopped because the reader of hvdrun's stdout has gone";
-      }
-      return fmt::format("the job was stopped because hvdrun cannot write to its stdout: {}",
-                         strerror(cause.value));
-  }
-  return {};
+RankEnd rank_end(const v1::ExitReport& report, int stop_signal) {
+  const bool is_exit = report.what_case() == v1::ExitReport::kExited;
+  const bool is_clean = is_exit && report.exited() == 0;
+  const bool has_saved = is_clean || (is_exit && report.exited() == 128 + stop_signal);
+  if (report.stopped() && (report.signal_was_ours() || has_saved)) return RankEnd::kStopped;
+  return is_clean ? RankEnd::kSucceeded : RankEnd::kFailed;
 }
-
-}  // namespace
 
 std::optional<Cause> cause_of(const v1::ExitReport& report, std::uint32_t node, std::string host,
                               Nanos time, Nanos clock_error) {
@@ -220,11 +164,15 @@ std::optional<Cause> cause_of(const v1::ExitReport& report, std::uint32_t node, 
   cause.host = std::move(host);
   cause.pid = report.pid();
   cause.core_dumped = report.core_dumped();
+  cause.core_pattern = report.core_pattern();
+  cause.oom = report.oom();
+  cause.oom_proof = oom_proof(report.oom());
   cause.signal_was_ours = report.signal_was_ours();
   cause.stopped = report.stopped();
   cause.time = time;
   cause.clock_error = clock_error;
   cause.error_file = report.error_file();
+  cause.received_signal = received_signal_in(cause.error_file);
   return cause;
 }
 
@@ -253,6 +201,7 @@ bool is_job_broken(const Cause& cause) {
   switch (cause.kind) {
     case CauseKind::kExited:
       return cause.value != 128 + SIGTERM;
+    case CauseKind::kLeftEarly:
     case CauseKind::kSignalled:
     case CauseKind::kFailedToStart:
     case CauseKind::kNodeLost:
@@ -274,6 +223,7 @@ int exit_code(const Cause* cause) {
   if (cause == nullptr) return static_cast<int>(ExitCode::kOk);
   switch (cause->kind) {
     case CauseKind::kExited:
+    case CauseKind::kLeftEarly:
       return cause->value;
     case CauseKind::kSignalled:
     case CauseKind::kUserSignal:
@@ -297,24 +247,6 @@ int exit_code(const Cause* cause) {
   return static_cast<int>(ExitCode::kInfrastructure);
 }
 
-std::string sentence(const Cause& cause, const JobClock& clock) {
-  std::string text = what_happened(cause);
-  // What never started has no time of its own worth telling, and a limit is told with its length.
-  if (cause.kind == CauseKind::kStartFailed || cause.kind == CauseKind::kStartTimeout) return text;
-  text += " at " + format_time_of_day(cause.time + clock.realtime_offset);
-  const bool is_limit = cause.kind == CauseKind::kTimeout || cause.kind == CauseKind::kExitTimeout;
-  if (!is_limit && clock.start != Nanos{0} && cause.time >= clock.start) {
-    text += fmt::format(", {} after the start", format_duration(cause.time - clock.start));
-  }
-  return text;
-}
-
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  if (name == nullptr) return fmt::format("signal {}", signal);
-  return fmt::format("SIG{}", name);
-}
-
 FirstCause::FirstCause(std::uint32_t num_nodes, Nanos settle)
     : settle_(settle), answered_(num_nodes, false) {}
 
@@ -332,6 +264,8 @@ bool FirstCause::add(Cause cause, Nanos now) {
   return true;
 }
 
+void FirstCause::add_early_end(Cause cause) { early_ends_.push_back(std::move(cause)); }
+
 void FirstCause::node_answered(std::uint32_t node) {
   if (is_open() && node < answered_.size()) answered_[node] = true;
 }
@@ -340,8 +274,24 @@ bool FirstCause::has_followers_only() const {
   return std::all_of(candidates_.begin(), candidates_.end(), is_follower);
 }
 
+std::optional<Cause> FirstCause::likeliest() const {
+  if (cause_) return cause_;
+  if (candidates_.empty()) return std::nullopt;
+  const Cause& best = choose(candidates_);
+  const bool has_missed = is_follower(best) && best.value == kPeerLost;
+  const Cause* left = has_missed ? first_to_leave(early_ends_, best) : nullptr;
+  if (left == nullptr) return best;
+  Cause cause = *left;
+  cause.kind = CauseKind::kLeftEarly;
+  cause.value = best.value;
+  return cause;
+}
+
+bool FirstCause::is_waiting_for_another() const { return is_open() && has_followers_only(); }
+
 bool FirstCause::is_settled() const {
-  if (has_followers_only()) return false;  // whom they follow may still be dying
+  // Whom they follow may still be dying, unless it is known who left.
+  if (has_followers_only() && likeliest()->kind != CauseKind::kLeftEarly) return false;
   return std::all_of(answered_.begin(), answered_.end(), [](bool answered) { return answered; });
 }
 
@@ -351,7 +301,7 @@ bool FirstCause::decide(Nanos now) {
 }
 
 void FirstCause::decide_at_once() {
-  if (is_open()) cause_ = choose(candidates_);
+  if (is_open()) cause_ = likeliest();
 }
 
 std::optional<Nanos> FirstCause::deadline() const {

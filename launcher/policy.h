@@ -5,8 +5,10 @@
 // settle window, because reports of different nodes overtake each other; then it names the earliest
 // one and never changes its mind. Failures closer to each other than their clock errors cannot be
 // ordered by time: there the class decides (a crash explains its peers' errors, not the other way
-// round). A worker of the runtime that lost a peer (exit 71) is the cause only where nothing else
-// failed in the whole window.
+// round); those of one node have one clock and are ordered by it. A worker of the runtime that lost
+// a peer (exit 71), or saved and ended with the others because one of them was told to (143, 130),
+// is the cause only where nothing else failed in the whole window; a rank that had ended with 0
+// while the others still counted on it is named in its stead.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +27,7 @@ enum class CauseKind {
   kExited,         // value: exit code, not 0
   kSignalled,      // value: signal
   kFailedToStart,  // value: errno; stage
+  kLeftEarly,      // ended with 0 and was missed by the others; value: the code of who missed it
   kNodeLost,       // text: "the connection ended", "no heartbeat for 15 s"
   kStartFailed,    // text: every failing node with its reason; code
   kTimeout,        // --timeout passed; limit
@@ -51,6 +54,7 @@ struct Cause {
   int value = 0;
   hvdrun::v1::SpawnStage stage = hvdrun::v1::SPAWN_STAGE_UNSPECIFIED;
   bool core_dumped = false;
+  std::string core_pattern;  // of its node, if a core was dumped
   bool signal_was_ours = false;
   bool stopped = false;  // ended after its node had begun our stop: never the cause
   Nanos time{0};         // on the launcher's CLOCK_BOOTTIME axis
@@ -60,13 +64,33 @@ struct Cause {
   std::string text;
   std::vector<std::string> details;  // lines for a person, shown before the sentence
   std::string error_file;            // what the worker left in TORCHELASTIC_ERROR_FILE
+  int received_signal = 0;           // and the signal that it names there
+  bool uses_runtime = false;         // a worker of the runtime
+  hvdrun::v1::OomFacts oom;          // the kernel's counters, of a rank that SIGKILL ended
+  std::string oom_proof;             // what proves that memory was out; empty: nothing does
+  std::string no_oom_text;           // of a SIGKILL without proof: where was looked for one
+  std::vector<std::string> xids;     // errors that the node's GPU driver has logged
 };
+
+[[nodiscard]] bool is_of_rank(const Cause& cause);
+// Of kStdoutGone: nobody reads it any more, rather than that it cannot be written.
+[[nodiscard]] bool is_reader_gone(const Cause& cause);
+// Whether such a signal comes from a person or a program, rather than from what the process did.
+[[nodiscard]] bool is_sent_by_somebody(int signal);
 
 // The cause in a worker's exit report; nullopt for exit 0. `time` and `clock_error` are the
 // report's time mapped to the launcher's axis.
 [[nodiscard]] std::optional<Cause> cause_of(const hvdrun::v1::ExitReport& report,
                                             std::uint32_t node, std::string host, Nanos time,
                                             Nanos clock_error);
+
+// What a rank's end means beside the first cause.
+enum class RankEnd {
+  kSucceeded,  // with 0 by itself
+  kStopped,    // of our stop: by its signal, or after it with 0 or 128 and the signal: it saved
+  kFailed,     // by itself
+};
+[[nodiscard]] RankEnd rank_end(const hvdrun::v1::ExitReport& report, int stop_signal);
 
 struct NodeFailure {
   std::string host;
@@ -93,6 +117,9 @@ struct JobClock {
 // stop.
 [[nodiscard]] std::string sentence(const Cause& cause, const JobClock& clock);
 
+// One word for programs: "exited", "signalled", "node_lost", ...
+[[nodiscard]] const char* class_name(CauseKind kind);
+
 // "SIGSEGV"; "signal 34" where there is no name.
 [[nodiscard]] std::string signal_name(int signal);
 
@@ -105,6 +132,10 @@ class FirstCause {
   // A failure. The first one that counts opens the settle window at `now`. Returns whether it
   // counts as a candidate: what a stopped rank does and what comes after the decision does not.
   bool add(Cause cause, Nanos now);
+
+  // A worker of the runtime has ended with 0 while others may still count on it. Not a failure by
+  // itself: see kLeftEarly.
+  void add_early_end(Cause cause);
 
   // The node has told everything it knew after the window was opened (its stream is ordered: the
   // answer to a heartbeat sent since then), or it will never tell. Before the window: no effect.
@@ -119,6 +150,11 @@ class FirstCause {
   [[nodiscard]] std::optional<Nanos> deadline() const;
   [[nodiscard]] bool is_open() const { return !candidates_.empty() && !cause_; }
   [[nodiscard]] const Cause* cause() const { return cause_ ? &*cause_ : nullptr; }
+  // Only workers that follow another one have ended so far, and whom they follow may still be
+  // dying: nobody is to be stopped, or told a reason, before the cause is known.
+  [[nodiscard]] bool is_waiting_for_another() const;
+  // The likeliest cause by now; nullopt: nothing has failed.
+  [[nodiscard]] std::optional<Cause> likeliest() const;
 
  private:
   [[nodiscard]] bool is_settled() const;
@@ -127,6 +163,7 @@ class FirstCause {
   const Nanos settle_;
   std::vector<bool> answered_;
   std::vector<Cause> candidates_;
+  std::vector<Cause> early_ends_;
   Nanos opened_{0};
   std::optional<Cause> cause_;
 };

@@ -68,11 +68,126 @@ TEST(FirstCause, CloserThanTheClocksAreTheClassDecides) {
   for (std::size_t i = 0; i + 1 < by_class.size(); ++i) {
     Cause earlier = by_class[i + 1];
     earlier.time = t;
+    earlier.node = 7;  // another clock
     EXPECT_EQ(first_rank({earlier, by_class[i]}), i) << i;
     EXPECT_EQ(first_rank({by_class[i], earlier}), i) << i;
   }
   EXPECT_EQ(first_rank({exited(3, 1, later), exited(5, 1, t)}), 5U);
+  // One clock: the order is known.
+  EXPECT_EQ(first_rank({signalled(0, SIGSEGV, later), exited(1, 1, t)}), 1U);
   EXPECT_EQ(first_rank({exited(5, 1, t), exited(3, 1, t)}), 3U);
+}
+
+TEST(FirstCause, ASignalThatSomebodySentExplainsTheErrorsOfTheOthers) {
+  const Nanos t = milliseconds(5000);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGKILL}) {
+    EXPECT_EQ(first_rank({exited(1, 1, t), signalled(5, signal, t + microseconds(500))}), 5U);
+  }
+}
+
+TEST(FirstCause, AProvedLackOfMemoryGoesBeforeACrash) {
+  const Nanos t = milliseconds(5000);
+  Cause out_of_memory = signalled(5, SIGKILL, t + microseconds(500));
+  out_of_memory.oom_proof = "oom_kill rose";
+  EXPECT_EQ(first_rank({signalled(1, SIGABRT, t), out_of_memory}), 5U);
+}
+
+TEST(FirstCause, WhoLeftWithZeroIsNamedWhereOthersOnlyMissedIt) {
+  FirstCause first(1);
+  first.add_early_end(exited(3, 0, seconds(4)));
+  first.add_early_end(exited(2, 0, seconds(3)));
+  first.add_early_end(exited(1, 0, seconds(9)));  // after the others had missed it
+  EXPECT_EQ(first.likeliest(), std::nullopt);
+  first.add(exited(0, 71, seconds(5)), seconds(5));
+  EXPECT_TRUE(first.is_waiting_for_another());
+  EXPECT_FALSE(first.decide(seconds(5)));
+  first.node_answered(0);
+  EXPECT_TRUE(first.decide(seconds(5))) << "who left is known: nobody is waited for";
+  EXPECT_FALSE(first.is_waiting_for_another());
+  ASSERT_NE(first.cause(), nullptr);
+  EXPECT_EQ(first.cause()->kind, CauseKind::kLeftEarly);
+  EXPECT_EQ(first.cause()->rank, 2U);
+  EXPECT_EQ(exit_code(first.cause()), 71);
+  EXPECT_THAT(sentence(*first.cause(), {}),
+              StartsWith("rank 2 (node1, pid 4711) ended with 0 before the others, which then lost "
+                         "it at "));
+  EXPECT_TRUE(is_job_broken(*first.cause()));
+}
+
+TEST(FirstCause, AnEarlyEndIsNoCauseWhereSomethingElseFailed) {
+  FirstCause first(1);
+  first.add_early_end(exited(2, 0, seconds(3)));
+  first.add(exited(0, 71, seconds(5)), seconds(5));
+  first.add(signalled(3, SIGSEGV, seconds(5)), seconds(5));
+  EXPECT_FALSE(first.is_waiting_for_another());
+  first.decide_at_once();
+  EXPECT_EQ(first.cause()->rank, 3U);
+  FirstCause none(1);
+  none.add_early_end(exited(2, 0, seconds(3)));
+  none.decide_at_once();
+  EXPECT_EQ(none.cause(), nullptr);
+}
+
+TEST(FirstCause, OnlyFollowersWaitForAnotherAndNotForEver) {
+  FirstCause first(1, milliseconds(500));
+  first.add(exited(0, 71, seconds(5)), seconds(5));
+  first.node_answered(0);
+  EXPECT_TRUE(first.is_waiting_for_another());
+  EXPECT_EQ(first.likeliest()->rank, 0U);
+  EXPECT_TRUE(first.decide(seconds(5) + milliseconds(500)));
+  EXPECT_FALSE(first.is_waiting_for_another());
+  FirstCause plain(1);
+  plain.add(exited(0, 3, seconds(5)), seconds(5));
+  EXPECT_FALSE(plain.is_waiting_for_another());
+}
+
+TEST(FirstCause, OfRanksThatEndTogetherTheOneThatWasToldToIsNamed) {
+  const auto ended = [](std::uint32_t rank, int code, Nanos time) {
+    Cause cause = exited(rank, code, time);
+    cause.uses_runtime = true;
+    return cause;
+  };
+  FirstCause first(1);
+  first.add(ended(0, 143, seconds(5)), seconds(5));
+  first.node_answered(0);
+  EXPECT_TRUE(first.is_waiting_for_another());
+  EXPECT_FALSE(first.decide(seconds(5)));
+  Cause told = ended(1, 143, seconds(5) + milliseconds(40));
+  told.received_signal = SIGTERM;
+  first.add(told, seconds(5) + milliseconds(40));
+  EXPECT_FALSE(first.is_waiting_for_another());
+  EXPECT_TRUE(first.decide(seconds(5) + milliseconds(40)));
+  EXPECT_EQ(first.cause()->rank, 1U);
+  EXPECT_EQ(exit_code(first.cause()), 143);
+  EXPECT_THAT(sentence(*first.cause(), {}),
+              HasSubstr("received SIGTERM (not sent by hvdrun) and exited with code 143 at "));
+  EXPECT_EQ(first_rank({ended(3, 143, seconds(5)), signalled(2, SIGKILL, seconds(6))}), 2U);
+  FirstCause plain(1);  // a program of the user's may mean anything by its code
+  plain.add(exited(0, 143, seconds(5)), seconds(5));
+  EXPECT_FALSE(plain.is_waiting_for_another());
+}
+
+TEST(RankEnd, ASaveAfterOurStopIsNoFailure) {
+  const auto report = [](int code, bool is_stopped) {
+    v1::ExitReport result;
+    result.set_exited(code);
+    result.set_stopped(is_stopped);
+    return result;
+  };
+  EXPECT_EQ(rank_end(report(0, false), SIGTERM), RankEnd::kSucceeded);
+  EXPECT_EQ(rank_end(report(0, true), SIGTERM), RankEnd::kStopped);
+  EXPECT_EQ(rank_end(report(143, true), SIGTERM), RankEnd::kStopped);
+  EXPECT_EQ(rank_end(report(130, true), SIGINT), RankEnd::kStopped);
+  EXPECT_EQ(rank_end(report(143, false), SIGTERM), RankEnd::kFailed);
+  EXPECT_EQ(rank_end(report(1, true), SIGTERM), RankEnd::kFailed);
+  v1::ExitReport killed;
+  killed.set_signalled(SIGKILL);
+  EXPECT_EQ(rank_end(killed, SIGTERM), RankEnd::kFailed);
+  killed.set_signal_was_ours(true);
+  EXPECT_EQ(rank_end(killed, SIGTERM), RankEnd::kFailed) << "of a signal that was passed on";
+  killed.set_stopped(true);
+  EXPECT_EQ(rank_end(killed, SIGTERM), RankEnd::kStopped);
+  EXPECT_EQ(rank_end({}, SIGTERM), RankEnd::kFailed) << "nobody knows: never success";
 }
 
 TEST(FirstCause, WhatAStoppedRankDoesNeverCounts) {
@@ -257,15 +372,23 @@ TEST(Sentence, SaysWhatIsKnownOfASignalAndNoMore) {
   const JobClock clock;
   Cause crash = signalled(5, SIGSEGV, seconds(1));
   EXPECT_THAT(sentence(crash, clock),
-              StartsWith("rank 5 (node2, pid 4711) was killed by SIGSEGV at"));
+              StartsWith("rank 5 (node2, pid 4711) was killed by SIGSEGV (11) at"));
   crash.core_dumped = true;
-  EXPECT_THAT(sentence(crash, clock), HasSubstr("SIGSEGV (core dumped)"));
+  EXPECT_THAT(sentence(crash, clock), HasSubstr("SIGSEGV (11; core dumped)"));
+  crash.core_pattern = "core.%p";
+  EXPECT_THAT(sentence(crash, clock),
+              HasSubstr("core dumped in its working directory as core.%p)"));
+  crash.core_pattern = "/var/cores/%e";
+  EXPECT_THAT(sentence(crash, clock), HasSubstr("core dumped as /var/cores/%e)"));
+  crash.core_pattern = "|/usr/lib/systemd/systemd-coredump %P %u";
+  EXPECT_THAT(sentence(crash, clock),
+              HasSubstr("core dumped, given to /usr/lib/systemd/systemd-coredump)"));
   EXPECT_THAT(sentence(signalled(5, SIGKILL, seconds(1)), clock),
-              HasSubstr("was killed by SIGKILL (not sent by hvdrun)"));
+              HasSubstr("was killed by SIGKILL (9; not sent by hvdrun)"));
   EXPECT_THAT(sentence(signalled(5, SIGBUS, seconds(1)), clock), HasSubstr("/dev/shm"));
   Cause passed_on = signalled(5, SIGUSR1, seconds(1));
   passed_on.signal_was_ours = true;
-  EXPECT_THAT(sentence(passed_on, clock), HasSubstr("SIGUSR1 (passed on by hvdrun)"));
+  EXPECT_THAT(sentence(passed_on, clock), HasSubstr("SIGUSR1 (10; passed on by hvdrun)"));
   EXPECT_EQ(signal_name(SIGRTMIN + 3), "signal " + std::to_string(SIGRTMIN + 3));
 }
 

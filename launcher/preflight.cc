@@ -106,6 +106,17 @@ std::string describe(const NodeHello& node) {
       limit_text(reply.nofile_limit()));
 }
 
+// "cgroup FOLDER", or "descendants (why there is no cgroup)".
+std::string containment_note(const NodeHello& node) {
+  const std::string& layer = node.reply.containment();
+  if (layer.starts_with("cgroup")) {
+    return fmt::format("{}: processes are held by {}", node.host, layer);
+  }
+  const std::string why = layer.substr(std::min(layer.find(" ("), layer.size()));
+  return fmt::format("{}: processes are held by the process tree and the job's mark{}", node.host,
+                     why);
+}
+
 }  // namespace
 
 Result<PreflightResult> check_hellos(const std::vector<NodeHello>& nodes, const std::string& cwd,
@@ -118,6 +129,7 @@ Result<PreflightResult> check_hellos(const std::vector<NodeHello>& nodes, const 
   }
   PreflightResult result;
   warn_of_differences(nodes, result);
+  for (const NodeHello& node : nodes) result.notes.push_back(containment_note(node));
   for (const NodeHello& node : nodes) result.details.push_back(describe(node));
   return result;
 }

@@ -19,6 +19,7 @@ struct NodeHello {
 
 struct PreflightResult {
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;    // for -v: what holds the processes of each node
   std::vector<std::string> details;  // for -vv: resolved command, agent, limits of each node
 };
 

@@ -40,6 +40,19 @@ TEST(Preflight, EqualNodesPassWithoutAWord) {
   EXPECT_THAT(result->details, SizeIs(2));
 }
 
+TEST(Preflight, SaysWhatHoldsTheProcessesOfEachNode) {
+  NodeHello held = good("node1");
+  held.reply.set_containment("cgroup /sys/fs/cgroup/a/hvd-x-n0");
+  NodeHello other = good("node2");
+  other.reply.set_containment("descendants (/sys/fs/cgroup/a is not writable for us)");
+  const auto result = check_hellos({held, other}, "/data", "python");
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->notes,
+              ElementsAre("node1: processes are held by cgroup /sys/fs/cgroup/a/hvd-x-n0",
+                          "node2: processes are held by the process tree and the job's mark "
+                          "(/sys/fs/cgroup/a is not writable for us)"));
+}
+
 TEST(Preflight, NamesEveryNodeWithoutTheCommand) {
   const auto result = check_hellos(
       {good("node1"), without_command("node2", ENOENT), without_command("node3", ENOENT)}, "/data",

@@ -15,11 +15,16 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-SignalWatch::SignalWatch(Loop& loop, std::function<void(int)> on_signal)
+SignalWatch::SignalWatch(Loop& loop, const std::vector<int>& further,
+                         std::function<void(int)> on_signal)
     : on_signal_(std::move(on_signal)), signals_(loop) {
-  ::signal(SIGPIPE, SIG_IGN);
-  for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}) signals_.add(signal);
-  if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
+  for (const int signal : {SIGPIPE, SIGTTIN, SIGTTOU}) ::signal(signal, SIG_IGN);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2}) signals_.add(signal);
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTSTP}) {
+    if (!is_ignored(signal)) signals_.add(signal);
+  }
+  boost::system::error_code known;  // adding one twice is no error, what cannot be had was refused
+  for (const int signal : further) signals_.add(signal, known);
   arm();
 }
 

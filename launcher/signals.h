@@ -1,9 +1,12 @@
-// The signals that hvdrun reacts to, turned into one callback on the loop. HUP stays ignored if it
-// was so at the start (nohup); PIPE is ignored, a write says EPIPE instead.
+// The signals that hvdrun reacts to, turned into one callback on the loop. What was ignored at the
+// start stays so: HUP of nohup, INT and QUIT of a script's background jobs, TSTP of a shell without
+// job control. PIPE is ignored, a write says EPIPE instead; so are TTIN and TTOU, because a stopped
+// hvdrun loses its leases.
 #pragma once
 
 #include <boost/asio/signal_set.hpp>
 #include <functional>
+#include <vector>
 
 #include "base/loop.h"
 
@@ -11,7 +14,8 @@ namespace hvd {
 
 class SignalWatch {
  public:
-  SignalWatch(Loop& loop, std::function<void(int)> on_signal);
+  // `further`: beside INT, TERM, HUP, QUIT, TSTP, USR1 and USR2.
+  SignalWatch(Loop& loop, const std::vector<int>& further, std::function<void(int)> on_signal);
   void stop() { signals_.cancel(); }
 
  private:

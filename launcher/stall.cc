@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/plural.h"
+#include "base/process_state.h"
 #include "proto/registration_table.h"
 
 namespace hvd {
@@ -35,24 +36,13 @@ Nanos seconds_of(const EnvList& environment, const char* name, Nanos otherwise,
   if (!text || text->empty()) return otherwise;
   const auto value = number_in(*text);
   if (!value) {
-    warnings.push_back(fmt::format("{}={} is no number of seconds: {} is used", name, *text,
-                                   format_duration(otherwise)));
+    warnings.push_back(fmt::format("{}={} is no number of seconds: {}", name, *text,
+                                   otherwise == Nanos(0)
+                                       ? "it stays off, as without the variable"
+                                       : format_duration(otherwise) + " is used"));
     return otherwise;
   }
   return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>(*value));
-}
-
-// "stopped (T)": what the letter of /proc/PID/stat means to a user.
-std::string process_text(const std::string& state) {
-  if (state.empty()) return "";
-  const char letter = state.front();
-  const char* meaning = letter == 'T' || letter == 't' ? "stopped"
-                        : letter == 'D'                ? "in uninterruptible sleep"
-                        : letter == 'Z'                ? "a zombie"
-                        : letter == 'R'                ? "computing"
-                        : letter == 'S'                ? "sleeping"
-                                                       : "in another state";
-  return fmt::format("{} ({})", meaning, letter);
 }
 
 std::string tensors_text(const v1::WorkerBeat& beat) {
@@ -85,14 +75,19 @@ StallSettings stall_settings(const EnvList& launcher, const EnvList& user) {
   StallSettings settings;
   const std::string disabled = find_env(environment, kDisable).value_or("");
   settings.is_on = disabled.empty() || disabled == "0";
+  if (!settings.is_on && disabled != "1") {
+    settings.warnings.push_back(fmt::format(
+        "{}={} is neither 0 nor 1: stalls are not looked for, as with 1", kDisable, disabled));
+  }
   settings.warn_after = seconds_of(environment, kWarnAfter, settings.warn_after, settings.warnings);
   settings.shut_down_after =
       seconds_of(environment, kShutDownAfter, settings.shut_down_after, settings.warnings);
   if (settings.warn_after == Nanos(0)) settings.is_on = false;
   if (settings.shut_down_after > Nanos(0) && settings.shut_down_after < settings.warn_after) {
     settings.warnings.push_back(
-        fmt::format("{} is less than {} ({}) and is ignored: a stalled job is not ended",
-                    kShutDownAfter, kWarnAfter, format_duration(settings.warn_after)));
+        fmt::format("{} ({}) is less than {} ({}) and is ignored: a stalled job is not ended",
+                    kShutDownAfter, format_duration(settings.shut_down_after), kWarnAfter,
+                    format_duration(settings.warn_after)));
     settings.shut_down_after = Nanos(0);
   }
   return settings;
@@ -274,7 +269,7 @@ std::string StallInspector::state_of(std::uint32_t rank) const {
   const v1::WorkerBeat& beat = beats_.at(rank);
   std::string text =
       fmt::format("no word for {}", format_duration(std::chrono::milliseconds(beat.silent_ms())));
-  const std::string process = process_text(beat.process_state());
+  const std::string process = process_state_text(beat.process_state());
   return process.empty() ? text : fmt::format("{}, {}", process, text);
 }
 

@@ -46,6 +46,19 @@ TEST(StallSettings, AreHorovodsVariables) {
   }
 }
 
+TEST(StallSettings, SayWhatIsUsedInsteadOfNonsense) {
+  const std::vector<std::tuple<const char*, const char*, const char*>> table = {
+      {"HOROVOD_STALL_CHECK_TIME_SECONDS", "soon", "is no number of seconds: 60 s is used"},
+      {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "-3", "is no number of seconds: it stays off"},
+      {"HOROVOD_STALL_CHECK_DISABLE", "false", "is neither 0 nor 1: stalls are not looked for"},
+  };
+  for (const auto& [name, value, expected] : table) {
+    const StallSettings settings = stall_settings({{name, value}}, {});
+    EXPECT_THAT(settings.warnings,
+                testing::ElementsAre(HasSubstr(fmt::format("{}={} {}", name, value, expected))));
+  }
+}
+
 // Four ranks on two hosts; warned after 10 s, ended after 30 s.
 class StallTest : public testing::Test {
  protected:

@@ -63,11 +63,13 @@ StoreAnswers RegistrationDesk::take(std::uint32_t node, std::uint64_t id,
     out.push_back(answer_to({node, id}, verdict_));
     return out;
   }
-  places_.insert_or_assign(registration.rank(), Place{registration, {node, id}, deadline});
+  places_.insert_or_assign(
+      registration.rank(),
+      Place{registration, {node, id}, deadline, std::chrono::milliseconds(request.timeout_ms())});
   if (places_.size() == size_) {
     conclude(out);
   } else if (waits_in_vain()) {
-    refuse(missing_refusal(), true, out);
+    refuse(ended_refusal(), true, out);
   }
   return out;
 }
@@ -136,15 +138,23 @@ void RegistrationDesk::answer_all(const v1::StoreReply& reply, StoreAnswers& out
   for (const auto& [rank, place] : places_) out.push_back(answer_to(place.id, reply));
 }
 
-std::string RegistrationDesk::missing_text() const {
+std::string RegistrationDesk::name_of(std::uint32_t rank) const {
+  std::vector<std::string> known;
+  if (rank < hosts_.size()) known.push_back(hosts_[rank]);
+  std::string process = process_text_ ? process_text_(rank) : "";
+  if (!process.empty()) known.push_back(std::move(process));
+  std::string name = fmt::format("rank {}", rank);
+  if (!known.empty()) name += fmt::format(" ({})", fmt::join(known, ", "));
+  const auto end = ended_.find(rank);
+  return end == ended_.end() ? name : fmt::format("{} {}", name, end->second);
+}
+
+std::string RegistrationDesk::missing_text(bool only_ended) const {
   std::vector<std::string> names;
   std::size_t num_missing = 0;
   for (std::uint32_t rank = 0; rank < size_; ++rank) {
-    if (places_.contains(rank) || ++num_missing > kMaxMissingNamed) continue;
-    std::string name = fmt::format("rank {}", rank);
-    if (rank < hosts_.size()) name += fmt::format(" ({})", hosts_[rank]);
-    if (const auto end = ended_.find(rank); end != ended_.end()) name += " " + end->second;
-    names.push_back(std::move(name));
+    if (places_.contains(rank) || (only_ended && !ended_.contains(rank))) continue;
+    if (++num_missing <= kMaxMissingNamed) names.push_back(name_of(rank));
   }
   if (num_missing > kMaxMissingNamed) {
     names.push_back(fmt::format("and {} more", num_missing - kMaxMissingNamed));
@@ -152,16 +162,29 @@ std::string RegistrationDesk::missing_text() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-RegistrationRefusal RegistrationDesk::missing_refusal() const {
-  return {fmt::format("only {} of {} registered; missing: {}", places_.size(),
-                      counted(size_, "rank"), missing_text()),
+// The limit is the ranks' own, so it is named as they know it.
+RegistrationRefusal RegistrationDesk::late_refusal(std::chrono::milliseconds limit) const {
+  return {fmt::format("only {} of {} registered within {}, the program's limit for its start "
+                      "(InitOptions::start_timeout, start_timeout_ms in C); missing: {}",
+                      places_.size(), counted(size_, "rank"), format_duration(limit),
+                      missing_text(/*only_ended=*/false)),
+          {}};
+}
+
+RegistrationRefusal RegistrationDesk::ended_refusal() const {
+  return {fmt::format("{} before it registered; the other ranks of {} wait for it in vain",
+                      missing_text(/*only_ended=*/true), size_),
           {}};
 }
 
 StoreAnswers RegistrationDesk::expire(SteadyTime now) {
   StoreAnswers out;
   const auto deadline = next_deadline();
-  if (deadline && *deadline <= now) refuse(missing_refusal(), true, out);
+  if (!deadline || *deadline > now) return out;
+  const auto first = std::min_element(
+      places_.begin(), places_.end(),
+      [](const auto& a, const auto& b) { return a.second.deadline < b.second.deadline; });
+  refuse(late_refusal(first->second.limit), true, out);
   return out;
 }
 
@@ -179,7 +202,7 @@ StoreAnswers RegistrationDesk::rank_ended(std::uint32_t rank, const std::string&
   ended_.emplace(rank, how);
   if (phase_ != Phase::kOpen || end_reason_) return out;
   places_.erase(rank);  // its call has gone with it
-  if (waits_in_vain()) refuse(missing_refusal(), true, out);
+  if (waits_in_vain()) refuse(ended_refusal(), true, out);
   return out;
 }
 

@@ -7,7 +7,9 @@
 // the owner's.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,6 +56,11 @@ class RegistrationDesk {
   // Where each rank runs, for the names of missing ones; may be empty.
   void set_hosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
 
+  // What is known of each rank's process, for the same: "pid 4711, stopped (T)" or nothing.
+  void set_processes(std::function<std::string(std::uint32_t rank)> text_of) {
+    process_text_ = std::move(text_of);
+  }
+
   // What was decided since the last call.
   [[nodiscard]] std::optional<Outcome> take_outcome() { return std::exchange(outcome_, {}); }
 
@@ -66,6 +73,7 @@ class RegistrationDesk {
     hvdrun::v1::Registration registration;
     std::pair<std::uint32_t, std::uint64_t> id;  // node, request
     SteadyTime deadline;
+    std::chrono::milliseconds limit;  // as the rank gave it
   };
 
   [[nodiscard]] bool begin(const hvdrun::v1::Registration& registration);
@@ -77,10 +85,14 @@ class RegistrationDesk {
   void conclude(StoreAnswers& out);
   void refuse(RegistrationRefusal refusal, bool is_timeout, StoreAnswers& out);
   void answer_all(const hvdrun::v1::StoreReply& reply, StoreAnswers& out) const;
-  [[nodiscard]] RegistrationRefusal missing_refusal() const;
-  [[nodiscard]] std::string missing_text() const;
+  [[nodiscard]] RegistrationRefusal late_refusal(std::chrono::milliseconds limit) const;
+  [[nodiscard]] RegistrationRefusal ended_refusal() const;
+  // Ranks that have not registered; all, or those that have ended.
+  [[nodiscard]] std::string missing_text(bool only_ended) const;
+  [[nodiscard]] std::string name_of(std::uint32_t rank) const;
 
   std::vector<std::string> hosts_;
+  std::function<std::string(std::uint32_t rank)> process_text_;
   Phase phase_ = Phase::kOpen;
   std::uint32_t generation_ = 0;
   std::uint32_t size_ = 0;                 // 0: nobody has come

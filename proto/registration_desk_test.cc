@@ -1,5 +1,6 @@
 #include "proto/registration_desk.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace hvd {
@@ -113,16 +114,33 @@ TEST_F(RegistrationDeskTest, MissingRanksAreNamedWithTheirHostsAtTheFirstDeadlin
   const auto answers = desk_.expire(*desk_.next_deadline());
   expect_all(answers, 2, v1::STORE_STATUS_TIMEOUT);
   EXPECT_EQ(answers[0].reply.text(),
-            "only 2 of 4 ranks registered; missing: rank 1 (node1), rank 2 (node2)");
+            "only 2 of 4 ranks registered within 10 s, the program's limit for its start "
+            "(InitOptions::start_timeout, start_timeout_ms in C); missing: rank 1 (node1), rank 2 "
+            "(node2)");
   EXPECT_TRUE(desk_.take_outcome()->is_timeout);
   EXPECT_THAT(desk_.expire(start_ + seconds(60)), IsEmpty());
+}
+
+TEST_F(RegistrationDeskTest, MissingRanksAreNamedWithTheirProcesses) {
+  desk_.set_hosts({"node1", "node1", "node2", "node2"});
+  desk_.set_processes([](std::uint32_t rank) {
+    return rank == 2 ? "" : fmt::format("pid {}, stopped (T)", 1000 + rank);
+  });
+  (void)take(request(0));
+  const auto answers = desk_.expire(*desk_.next_deadline());
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_THAT(answers[0].reply.text(),
+              HasSubstr("missing: rank 1 (node1, pid 1001, stopped (T)), rank 2 (node2), rank 3 "
+                        "(node2, pid 1003, stopped (T))"));
 }
 
 TEST_F(RegistrationDeskTest, NobodyWaitsForARankThatHasEnded) {
   (void)take(request(0));
   const auto answers = desk_.rank_ended(2, "ended with code 0");
   expect_all(answers, 1, v1::STORE_STATUS_TIMEOUT);
-  EXPECT_THAT(answers[0].reply.text(), HasSubstr("rank 2 ended with code 0"));
+  EXPECT_EQ(answers[0].reply.text(),
+            "rank 2 ended with code 0 before it registered; the other ranks of 4 wait for it in "
+            "vain");
 }
 
 TEST_F(RegistrationDeskTest, ARankThatEndedBeforeAnybodyCameIsTold) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/random_bytes.h"
+#include "base/stable_hash.h"
 #include "runtime/tcp_rendezvous.h"
 
 namespace hvd {
@@ -21,16 +22,28 @@ constexpr milliseconds kLook{20};  // between two looks at files that others wri
 constexpr const char* kRunPrefix = "hvdrun-run-";
 constexpr std::size_t kMaxMissingNamed = 16;
 
+std::string hello_key(const std::string& job, int rank) {
+  return fmt::format("hello.{:016x}.{}", stable_hash(job), rank);
+}
+std::string run_key(const std::string& job) { return fmt::format("run.{:016x}", stable_hash(job)); }
+
 Result<std::string> random_token() { return random_bytes(16).map(hex_of); }
 
 class FolderMeeting {
  public:
-  FolderMeeting(const std::string& folder, int rank, int size, std::string token)
-      : folder_(folder), store_(folder), rank_(rank), size_(size), token_(std::move(token)) {}
+  FolderMeeting(const std::string& folder, const std::string& job, int rank, int size,
+                std::string token)
+      : folder_(folder),
+        job_(job),
+        store_(folder),
+        rank_(rank),
+        size_(size),
+        token_(std::move(token)) {}
 
   Result<std::string> run(milliseconds timeout) {
     const SteadyTime deadline = steady_clock::now() + timeout;
-    auto written = store_.put(fmt::format("hello.{}", rank_), token_, timeout);
+    auto written = store_.put(hello_key(job_, rank_), token_, timeout);
+    if (!written) return no_files(written.error());
     while (written) {
       if (rank_ == 0) written = invite();
       if (written) written = join();
@@ -44,13 +57,12 @@ class FolderMeeting {
 
  private:
   [[nodiscard]] std::string run_folder() const { return folder_ + "/" + kRunPrefix + run_; }
-  [[nodiscard]] std::string run_key() const { return fmt::format("run.{}", size_); }
 
   // Rank 0: the run with all tokens that are there, if one of them is new.
   Result<void> invite() {
     std::map<int, std::string> tokens;
     for (int rank = 0; rank < size_; ++rank) {
-      const auto token = store_.get(fmt::format("hello.{}", rank), milliseconds(0));
+      const auto token = store_.get(hello_key(job_, rank), milliseconds(0));
       if (token) tokens[rank] = *token;
     }
     if (tokens == invited_) return {};
@@ -66,13 +78,13 @@ class FolderMeeting {
     invited_ = std::move(tokens);
     std::string text = run_;
     for (const auto& [rank, token] : invited_) text += fmt::format("\n{} {}", rank, token);
-    return store_.put(run_key(), text, milliseconds(0));
+    return store_.put(run_key(job_), text, milliseconds(0));
   }
 
   // Into the run that knows this process.
   Result<void> join() {
     if (has_joined_) return {};
-    const auto text = store_.get(run_key(), milliseconds(0));
+    const auto text = store_.get(run_key(job_), milliseconds(0));
     if (!text) return {};
     std::istringstream words(*text);
     std::string run;
@@ -97,6 +109,13 @@ class FolderMeeting {
     return num_joined_ == size_;
   }
 
+  [[nodiscard]] tl::unexpected<Error> no_files(const Error& why) const {
+    return make_error(ExitCode::kUsage,
+                      "HVDRUN_INIT=file://{}: rank {} cannot make a file there: {}; give a folder "
+                      "that all ranks see and may write to",
+                      folder_, rank_, why.message);
+  }
+
   [[nodiscard]] tl::unexpected<Error> missing(milliseconds timeout) const {
     if (!has_joined_) {
       return make_error(ExitCode::kTimeout,
@@ -117,6 +136,7 @@ class FolderMeeting {
   }
 
   const std::string& folder_;
+  const std::string& job_;
   FolderRendezvous store_;
   const int rank_;
   const int size_;
@@ -129,25 +149,27 @@ class FolderMeeting {
 
 }  // namespace
 
-Result<std::string> meet_in_folder(const std::string& folder, int rank, int size,
-                                   milliseconds timeout) {
+Result<std::string> meet_in_folder(const std::string& folder, const std::string& job, int rank,
+                                   int size, milliseconds timeout) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
     return make_error(ExitCode::kUsage,
-                      "rendezvous: {} is no folder on this machine: make it where all ranks see it",
+                      "HVDRUN_INIT=file://{}: there is no such folder on this machine: make it "
+                      "where all ranks see it",
                       folder);
   }
   auto token = random_token();
   if (!token) return tl::unexpected(token.error());
-  return FolderMeeting(folder, rank, size, std::move(*token)).run(timeout);
+  return FolderMeeting(folder, job, rank, size, std::move(*token)).run(timeout);
 }
 
-void leave_folder(const std::string& folder, const std::string& run_folder, int size) {
+void leave_folder(const std::string& folder, const std::string& job, const std::string& run_folder,
+                  int size) {
   std::error_code ignored;
   fs::remove_all(run_folder, ignored);
-  fs::remove(fmt::format("{}/run.{}", folder, size), ignored);
+  fs::remove(fs::path(folder) / run_key(job), ignored);
   for (int rank = 0; rank < size; ++rank) {
-    fs::remove(fmt::format("{}/hello.{}", folder, rank), ignored);
+    fs::remove(fs::path(folder) / hello_key(job, rank), ignored);
   }
 }
 

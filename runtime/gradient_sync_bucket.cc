@@ -46,6 +46,39 @@ void write_riders(const at::Tensor& to, std::span<const double> values) {
   to.copy_(from, /*non_blocking=*/is_on_gpu);
 }
 
+// The strides of a dimension with one element mean nothing.
+bool is_laid_out_like(const at::Tensor& gradient, const at::Tensor& view) {
+  for (std::int64_t i = 0; i < view.dim(); ++i) {
+    if (view.size(i) != 1 && gradient.stride(i) != view.stride(i)) return false;
+  }
+  return true;
+}
+
+// Tensors to copy in one call. Its one kernel needs equal strides of all pairs, also where they
+// mean nothing: a single other pair would make it a kernel for each.
+class CopyList {
+ public:
+  void add(const at::Tensor& view, const at::Tensor& gradient) {
+    if (gradient.strides() == view.strides()) {
+      push(view, gradient);
+    } else if (is_laid_out_like(gradient, view)) {
+      push(view, gradient.as_strided(view.sizes(), view.strides()));
+    } else {
+      view.copy_(gradient);
+    }
+  }
+  void run() const {
+    if (!to_.empty()) at::_foreach_copy_(to_, from_);
+  }
+
+ private:
+  void push(const at::Tensor& to, const at::Tensor& from) {
+    to_.push_back(to);
+    from_.push_back(from);
+  }
+  std::vector<at::Tensor> to_, from_;
+};
+
 }  // namespace
 
 Result<DataType> data_type_of(at::ScalarType type) {
@@ -98,21 +131,19 @@ SyncBucket make_bucket(std::vector<std::size_t> parameters, const std::vector<at
 std::int64_t fill_bucket(SyncBucket& bucket, const std::vector<at::Tensor>& tensors,
                          std::span<const double> riders) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> to;
-  std::vector<at::Tensor> from;
+  CopyList copies;
   std::int64_t num_missing = 0;
   for (std::size_t i = 0; i < bucket.views.size(); ++i) {
     at::Tensor& gradient = tensors[bucket.parameters[i]].mutable_grad();
     if (gradient.defined()) {
-      to.push_back(bucket.views[i]);
-      from.push_back(gradient);
+      copies.add(bucket.views[i], gradient);
     } else {
       bucket.views[i].zero_();
       ++num_missing;
     }
     gradient = bucket.views[i];
   }
-  if (!to.empty()) at::_foreach_copy_(to, from);
+  copies.run();
   if (bucket.riders.defined()) write_riders(bucket.riders, riders);
   return num_missing;
 }

@@ -1,7 +1,8 @@
-// What a worker reads of the user's wishes for its log and its dumps, Horovod's names included.
-// Pure. (The timeline's: timeline_environment.h.)
+// What a worker reads of the user's wishes for its log, its dumps and its end, Horovod's names
+// included. Pure. (The timeline's: timeline_environment.h.)
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,12 @@ namespace hvd {
 
 // HOROVOD_LOG_LEVEL: trace, debug, info, warning, error, fatal, in any case. nullopt: not set.
 [[nodiscard]] Result<std::optional<LogLevel>> horovod_log_level(const EnvList& environment);
+
+// HVDRUN_ABORT_TIMEOUT_MS; 10 s if it is not set.
+[[nodiscard]] Result<std::chrono::milliseconds> abort_timeout(const EnvList& environment);
+
+// One sentence about Horovod's variables that are set and steer nothing here; nullopt: none is.
+[[nodiscard]] std::optional<std::string> variables_without_effect(const EnvList& environment);
 
 // Where a dump of the flight recorder goes: HVDRUN_DUMP_DIR, else the timeline's folder. Empty:
 // nowhere.

@@ -30,6 +30,33 @@ TEST(HorovodVariables, ReadsTheLogLevel) {
   EXPECT_THAT(refused.error().message, HasSubstr("HOROVOD_LOG_LEVEL=loud"));
 }
 
+TEST(HorovodVariables, TheTimeOfAnAbortIsANumberOrRefused) {
+  using std::chrono::milliseconds;
+  const auto of = [](const char* text) {
+    return abort_timeout({{"HVDRUN_ABORT_TIMEOUT_MS", text}});
+  };
+  EXPECT_EQ(abort_timeout({}).value(), milliseconds(10'000));
+  EXPECT_EQ(of("").value(), milliseconds(10'000));
+  EXPECT_EQ(of("1").value(), milliseconds(1));
+  for (const char* text : {"0", "-5", "soon", "10s", " 5", "99999999999999999999", "86400001"}) {
+    const auto refused = of(text);
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().code, ExitCode::kUsage);
+    EXPECT_THAT(refused.error().message,
+                HasSubstr(fmt::format("HVDRUN_ABORT_TIMEOUT_MS={} is no number", text)));
+  }
+}
+
+TEST(HorovodVariables, WhatHasNoEffectIsToldInOneSentence) {
+  EXPECT_EQ(variables_without_effect({{"HOROVOD_AUTOTUNE", "0"}, {"HOROVOD_CYCLE_TIME", ""}}),
+            std::nullopt);
+  EXPECT_THAT(variables_without_effect({{"HOROVOD_CYCLE_TIME", "5"}}).value_or(""),
+              HasSubstr("HOROVOD_CYCLE_TIME=5 has no effect here: "));
+  EXPECT_THAT(variables_without_effect({{"HOROVOD_AUTOTUNE", "1"}, {"HOROVOD_CACHE_CAPACITY", "8"}})
+                  .value_or(""),
+              HasSubstr("HOROVOD_CACHE_CAPACITY=8, HOROVOD_AUTOTUNE=1 have no effect here: "));
+}
+
 TEST(HorovodVariables, ADumpLiesBesideTheTimeline) {
   const Place place = rank_3();
   EXPECT_EQ(dump_path({}, place), "");

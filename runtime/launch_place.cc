@@ -1,9 +1,14 @@
 #include "runtime/launch_place.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "base/parse_number.h"
+#include "runtime/job_identity.h"
+#include "runtime/worker_exit.h"
 
 namespace hvd {
 namespace {
@@ -29,7 +34,7 @@ class Variables {
 
   int required(const char* name) {
     const auto text = find_env(environment_, name);
-    if (!text) fail(fmt::format("{} is not set", name));
+    if (!text) lack(name);
     return text ? number(name, *text) : 0;
   }
   int optional(const char* name, int otherwise) {
@@ -45,17 +50,24 @@ class Variables {
   void fail(std::string what) {
     if (what_.empty()) what_ = std::move(what);
   }
+  // What is not set; all of it is told in one sentence.
+  void lack(std::string name) { lacking_.push_back(std::move(name)); }
+  [[nodiscard]] bool is_lacking() const { return !lacking_.empty(); }
   void check_rank(const char* rank_name, int rank, const char* size_name, int size) {
     if (rank >= size) {
       fail(fmt::format("{}={} is no rank of {}={}", rank_name, rank, size_name, size));
     }
   }
   [[nodiscard]] Result<void> result() const {
-    if (what_.empty()) return {};
+    if (what_.empty() && lacking_.empty()) return {};
+    const std::string what = lacking_.empty()
+                                 ? what_
+                                 : fmt::format("{} {} not set", fmt::join(lacking_, ", "),
+                                               lacking_.size() == 1 ? "is" : "are");
     return usage(
         "the variables of {} are set in part: {}; start all ranks by one launcher, or "
         "unset its variables to run one process",
-        launcher_, what_);
+        launcher_, what);
   }
 
  private:
@@ -68,10 +80,30 @@ class Variables {
   const EnvList& environment_;
   const char* const launcher_;
   std::string what_;
+  std::vector<std::string> lacking_;
 };
 
 bool has(const EnvList& environment, const char* name) {
   return find_env(environment, name).has_value();
+}
+
+// Where ranks by hand meet: told with what else they lack, so that one look at it is enough.
+void lack_meeting(const EnvList& environment, Variables& variables) {
+  if (has(environment, "HVDRUN_INIT") || has(environment, "HVDRUN_RENDEZVOUS")) return;
+  if (has(environment, "MASTER_ADDR") && has(environment, "MASTER_PORT")) return;
+  variables.lack("HVDRUN_INIT (or MASTER_ADDR and MASTER_PORT)");
+}
+
+// Its own, or the only one that there can be: where a node has one rank, or all.
+int torch_local_rank(const EnvList& environment, const Place& place, Variables& variables) {
+  if (has(environment, "LOCAL_RANK")) return variables.required("LOCAL_RANK");
+  if (place.local_size == 1) return 0;
+  if (place.local_size != kUnknown && place.local_size == place.size) return place.rank;
+  variables.lack("LOCAL_RANK");
+  if (place.local_size == kUnknown) {
+    variables.lack("LOCAL_WORLD_SIZE (1 where each rank has a machine of its own)");
+  }
+  return 0;
 }
 
 // hvdrun sets torch's names, too.
@@ -83,13 +115,17 @@ Result<LaunchPlace> torch_place(const EnvList& environment, const char* launcher
   place.rank = variables.required("RANK");
   place.size = variables.required("WORLD_SIZE");
   const bool is_one = place.rank == 0 && place.size == 1;
-  place.local_rank =
-      is_one ? variables.optional("LOCAL_RANK", 0) : variables.required("LOCAL_RANK");
-  place.local_size = is_one ? 1 : variables.required_one_of("LOCAL_WORLD_SIZE", "LOCAL_SIZE");
+  const char* const size_name =
+      has(environment, "LOCAL_WORLD_SIZE") ? "LOCAL_WORLD_SIZE" : "LOCAL_SIZE";
+  place.local_size = is_one ? 1 : variables.optional(size_name, kUnknown);
+  place.local_rank = torch_local_rank(environment, place, variables);
+  if (variables.is_lacking()) lack_meeting(environment, variables);
   place.cross_rank = variables.optional("GROUP_RANK", 0);
   place.cross_size = variables.optional("GROUP_WORLD_SIZE", kUnknown);
   variables.check_rank("RANK", place.rank, "WORLD_SIZE", place.size);
-  variables.check_rank("LOCAL_RANK", place.local_rank, "LOCAL_WORLD_SIZE", place.local_size);
+  if (is_one || has(environment, size_name)) {
+    variables.check_rank("LOCAL_RANK", place.local_rank, size_name, place.local_size);
+  }
   if (place.cross_size != kUnknown) {
     variables.check_rank("GROUP_RANK", place.cross_rank, "GROUP_WORLD_SIZE", place.cross_size);
   }
@@ -97,6 +133,7 @@ Result<LaunchPlace> torch_place(const EnvList& environment, const char* launcher
     variables.fail(fmt::format("LOCAL_WORLD_SIZE={} is more than WORLD_SIZE={}", place.local_size,
                                place.size));
   }
+  found.group = find_env(environment, "GROUP_RANK").value_or("");
   found.generation =
       static_cast<std::uint32_t>(variables.optional("TORCHELASTIC_RESTART_COUNT", 0));
   const auto checked = variables.result();
@@ -274,9 +311,25 @@ Result<LaunchPlace> launch_place(const EnvList& environment, const std::string& 
   if (found->address.empty()) found->address = find_env(environment, "HVDRUN_ADDRESS").value_or("");
   found->place.host = find_env(environment, "HOROVOD_HOSTNAME").value_or("");
   if (found->place.host.empty()) found->place.host = host;
+  found->job = job_identity(environment, found->place);
   const auto chosen = choose_meeting(*found, environment);
   if (!chosen) return tl::unexpected(chosen.error());
   return found;
+}
+
+Result<void> check_seats(const std::vector<Seat>& seats) {
+  std::map<std::pair<std::string, int>, std::size_t> taken;
+  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
+    const Seat& seat = seats[rank];
+    const auto [found, is_new] = taken.emplace(std::pair(seat.node, seat.local_rank), rank);
+    if (is_new) continue;
+    return worker_error(WorkerExit::kMismatch,
+                        "ranks {} and {} are both local rank {} of {}: number the ranks of a node "
+                        "from 0 on by LOCAL_RANK, or start them by one launcher",
+                        found->second, rank, seat.local_rank,
+                        seat.node.substr(0, seat.node.find(' ')));
+  }
+  return {};
 }
 
 Place complete_place(Place place, const std::vector<Seat>& seats) {

@@ -35,6 +35,8 @@ struct LaunchPlace {
   std::string address;  // numeric, of this node, by which others reach it; empty: to be found
   std::uint32_t generation = 0;  // how often the launcher has started this job before
   std::string node;  // what tells this node from the others, where the launcher has such a number
+  std::string group;  // of the agents of the launcher, of which a machine may have several
+  std::string job;    // job_identity.h
 };
 
 // host: of this machine, where the launcher has no name for it.
@@ -42,9 +44,11 @@ struct LaunchPlace {
 
 // What every rank knows of itself, in the order of the ranks.
 struct Seat {
-  std::string node;  // the same text on one machine only
+  std::string node;  // its host, and what makes the text the same on one machine only
   int local_rank = 0;
 };
+// Two ranks of one node with the same local rank (WorkerExit::kMismatch).
+[[nodiscard]] Result<void> check_seats(const std::vector<Seat>& seats);
 // Counts what the launcher did not tell.
 [[nodiscard]] Place complete_place(Place place, const std::vector<Seat>& seats);
 

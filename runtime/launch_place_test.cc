@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "runtime/worker_exit.h"
+
 namespace hvd {
 namespace {
 
@@ -152,7 +154,13 @@ TEST(LaunchPlace, HalfSetVariablesAreRefusedByName) {
       {without(kTorchrun, "WORLD_SIZE"), "WORLD_SIZE is not set"},
       {without(kTorchrun, "RANK"), "RANK is not set"},
       {without(kTorchrun, "LOCAL_RANK"), "LOCAL_RANK is not set"},
-      {without(kTorchrun, "LOCAL_WORLD_SIZE"), "LOCAL_WORLD_SIZE is not set"},
+      {without(without(kTorchrun, "LOCAL_RANK"), "LOCAL_WORLD_SIZE"),
+       "LOCAL_RANK, LOCAL_WORLD_SIZE (1 where each rank has a machine of its own) are not set"},
+      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}},
+       "LOCAL_RANK, LOCAL_WORLD_SIZE (1 where each rank has a machine of its own), HVDRUN_INIT (or "
+       "MASTER_ADDR and MASTER_PORT) are not set"},
+      {{{"RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}},
+       "WORLD_SIZE, LOCAL_RANK, HVDRUN_INIT (or MASTER_ADDR and MASTER_PORT) are not set"},
       {without(kOpenMpi, "OMPI_COMM_WORLD_SIZE"), "OMPI_COMM_WORLD_SIZE is not set"},
       {without(kOpenMpi, "OMPI_COMM_WORLD_RANK"), "OMPI_COMM_WORLD_RANK is not set"},
       {without(kMpich, "MPI_LOCALRANKID"), "MPI_LOCALRANKID is not set"},
@@ -170,6 +178,23 @@ TEST(LaunchPlace, HalfSetVariablesAreRefusedByName) {
   for (const auto& [environment, expected] : table) {
     EXPECT_THAT(refusal_of(environment), HasSubstr(expected));
   }
+}
+
+TEST(LaunchPlace, RanksByHandNeedNotTellWhatFollows) {
+  const EnvList by_hand = {{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"HVDRUN_INIT", "tcp://head:1"}};
+  // Each rank on a machine of its own; all on one; and a count that the ranks make together.
+  EXPECT_EQ(place_of(with(by_hand, {{"LOCAL_WORLD_SIZE", "1"}})).place.local_rank, 0);
+  EXPECT_EQ(place_of(with(by_hand, {{"LOCAL_WORLD_SIZE", "4"}})).place.local_rank, 2);
+  const LaunchPlace counted = place_of(with(by_hand, {{"LOCAL_RANK", "1"}}));
+  EXPECT_EQ(counted.place.local_rank, 1);
+  EXPECT_EQ(counted.place.local_size, 0);
+}
+
+TEST(LaunchPlace, KnowsItsJobAndGroup) {
+  const LaunchPlace found = place_of(with(kTorchrun, {{"TORCHELASTIC_RUN_ID", "abc"}}));
+  EXPECT_EQ(found.job, "torchrun run abc, 8 ranks");
+  EXPECT_EQ(found.group, "1");
+  EXPECT_EQ(place_of(with(kSrun, kFolder)).job, "srun step 77.0, 8 ranks");
 }
 
 TEST(LaunchPlace, NowhereToMeetIsRefusedWithTheVariable) {
@@ -191,6 +216,16 @@ TEST(LaunchPlace, ReadsWhereToMeet) {
         "tcp://head:x", "tcp://::1:80", "http://head:1", "/folder", "tcp:"}) {
     EXPECT_THAT(refusal_of(at(url)), HasSubstr("says nowhere to meet")) << url;
   }
+}
+
+TEST(Seats, TwoRanksWithOneLocalRankOnANodeAreRefused) {
+  EXPECT_TRUE(check_seats({{"a 1", 0}, {"a 1", 1}, {"b 2", 0}}));
+  // Machines of one name, and two agents of torchrun on one machine.
+  EXPECT_TRUE(check_seats({{"a 1", 0}, {"a 2", 0}, {"a 1 1", 0}}));
+  const auto refused = check_seats({{"a 1", 0}, {"b 2", 1}, {"b 2", 0}, {"b 2", 1}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, static_cast<ExitCode>(WorkerExit::kMismatch));
+  EXPECT_THAT(refused.error().message, HasSubstr("ranks 1 and 3 are both local rank 1 of b: "));
 }
 
 TEST(CompletePlace, CountsNodesAndLikeRanks) {

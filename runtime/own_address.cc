@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <memory>
 
 #include "base/unique_fd.h"
+#include "runtime/host_lookup.h"
 
 namespace hvd {
 namespace {
@@ -42,14 +42,9 @@ std::string source_address(const addrinfo& destination) {
 }  // namespace
 
 Result<std::string> own_address_towards(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  const std::string service = fmt::format_int(port).str();
-  const int error = getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
-  if (error != 0) return make_error("host '{}' cannot be found: {}", host, gai_strerror(error));
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, freeaddrinfo);
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+  const auto found = look_up_host(host, port);
+  if (!found) return tl::unexpected(found.error());
+  for (const addrinfo* each = found->get(); each != nullptr; each = each->ai_next) {
     std::string own = source_address(*each);
     if (!own.empty()) return own;
   }

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -16,6 +17,8 @@
 #include "proto/registration_desk.h"
 #include "proto/rendezvous_store.h"
 #include "proto/store_call_edge.h"
+#include "runtime/agent_channel_link.h"
+#include "runtime/tcp_place.h"
 
 namespace hvd {
 namespace {
@@ -24,6 +27,9 @@ namespace v1 = hvdrun::v1;
 using std::chrono::steady_clock;
 
 constexpr std::uint32_t kNode = 0;  // all callers are one node's to the store
+constexpr int kMaxWarnings = 8;     // of ranks of other jobs
+constexpr std::size_t kMaxShown = 200;
+constexpr std::chrono::seconds kLastAnswers{2};
 
 class PeerCall;
 
@@ -200,45 +206,93 @@ void PeerStore::watch_deadlines() {
   }
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+// The answer to a rank of another job.
+class RefusedCall final : public grpc::ServerUnaryReactor {
+ public:
+  explicit RefusedCall(std::string why) {
+    Finish({grpc::StatusCode::FAILED_PRECONDITION, std::move(why)});
+  }
+
+ private:
+  void OnDone() override { delete this; }
+};
+
+// What a stranger says goes into sentences.
+std::string printable(std::string text) {
+  text.resize(std::min(text.size(), kMaxShown));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text.empty() ? "unnamed" : text;
+}
+
+std::string job_of(const grpc::CallbackServerContext& context) {
+  const auto& said = context.client_metadata();
+  const auto found = said.find(kJobMetadata);
+  return found == said.end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
 std::string listen_target(const std::string& host, int port) {
-  if (!is_loopback(host)) return fmt::format("[::]:{}", port);
+  if (!is_loopback_host(host)) return fmt::format("[::]:{}", port);
   return host == "::1" ? fmt::format("[::1]:{}", port) : fmt::format("{}:{}", host, port);
 }
 
 }  // namespace
 
 struct PeerStoreEdge::Service final : v1::Rendezvous::CallbackService {
+  explicit Service(std::string served) : job(std::move(served)) {}
   ~Service() override {
     store.cancel_all("rank 0, which serves the rendezvous, has ended");
-    if (server) server->Shutdown(std::chrono::system_clock::now());
+    // Answers are on their way: rank 0 may get its own first and be who ends.
+    if (server) server->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
   }
 
-  grpc::ServerUnaryReactor* Put(grpc::CallbackServerContext*, const v1::PutRequest* asked,
+  grpc::ServerUnaryReactor* Put(grpc::CallbackServerContext* context, const v1::PutRequest* asked,
                                 v1::PutReply*) override {
+    if (auto* const refused = refuse_stranger(*context)) return refused;
     return new PeerCall(store, store_request(*asked), [](const v1::StoreReply&) {});
   }
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::GetRequest* asked,
                                 v1::GetReply* reply) override {
+    if (auto* const refused = refuse_stranger(*context)) return refused;
     return new PeerCall(store, store_request(*asked, store_timeout_ms(*context)),
                         [reply](const v1::StoreReply& found) { reply->set_value(found.value()); });
   }
   grpc::ServerUnaryReactor* Barrier(grpc::CallbackServerContext* context,
                                     const v1::BarrierRequest* asked, v1::BarrierReply*) override {
+    if (auto* const refused = refuse_stranger(*context)) return refused;
     return new PeerCall(store, store_request(*asked, store_timeout_ms(*context)),
                         [](const v1::StoreReply&) {});
   }
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
                                      const v1::Registration* asked,
                                      v1::RegisterReply* reply) override {
+    if (auto* const refused = refuse_stranger(*context, asked)) return refused;
     return new PeerCall(
         store, store_request(*asked, store_timeout_ms(*context)),
         [reply](const v1::StoreReply& found) { *reply->mutable_warnings() = found.warnings(); });
   }
 
+  // Null: the caller is a rank of this job. asked: what it said of itself, if that.
+  grpc::ServerUnaryReactor* refuse_stranger(const grpc::CallbackServerContext& context,
+                                            const v1::Registration* asked = nullptr) {
+    const std::string other = job_of(context);
+    if (other == job) return nullptr;
+    if (asked != nullptr) warn_of_stranger(*asked, other);
+    return new RefusedCall(
+        fmt::format("another job ({}) meets there than this rank's ({}): give each job a place of "
+                    "its own to meet (HVDRUN_INIT), and all ranks of a job the same WORLD_SIZE",
+                    job, printable(other)));
+  }
+  void warn_of_stranger(const v1::Registration& stranger, const std::string& other) {
+    if (num_warnings.fetch_add(1) >= kMaxWarnings) return;
+    log(LogLevel::kWarning,
+        "rank {} of another job ({}; pid {} on {}) came to this job's place to meet ({}) and was "
+        "turned away",
+        stranger.rank(), printable(other), stranger.pid(), printable(stranger.host()), job);
+  }
+
+  const std::string job;
+  std::atomic<int> num_warnings = 0;
   PeerStore store;
   std::unique_ptr<grpc::Server> server;
   int port = 0;
@@ -251,9 +305,12 @@ PeerStoreEdge::~PeerStoreEdge() = default;
 int PeerStoreEdge::port() const { return service_->port; }
 const std::string& PeerStoreEdge::local_host() const { return service_->local_host; }
 
-Result<std::unique_ptr<PeerStoreEdge>> PeerStoreEdge::start(const std::string& host, int port) {
-  auto service = std::make_unique<Service>();
-  service->local_host = is_loopback(host) ? host : "localhost";
+Result<std::unique_ptr<PeerStoreEdge>> PeerStoreEdge::start(const std::string& host, int port,
+                                                            std::string job) {
+  const auto checked = check_tcp_port(host, port);
+  if (!checked) return tl::unexpected(checked.error());
+  auto service = std::make_unique<Service>(std::move(job));
+  service->local_host = is_loopback_host(host) ? host : "localhost";
   grpc::ServerBuilder builder;
   // Two jobs that share a port would share their ranks.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -262,10 +319,10 @@ Result<std::unique_ptr<PeerStoreEdge>> PeerStoreEdge::start(const std::string& h
   builder.RegisterService(service.get());
   service->server = builder.BuildAndStart();
   if (!service->server || service->port == 0) {
-    return make_error(
-        "rank 0 cannot listen at port {} for the rendezvous of the job (another program has it?): "
-        "set HVDRUN_INIT=tcp://{}:PORT with a port that is free",
-        port, host);
+    return make_error(ExitCode::kUsage,
+                      "rank 0 cannot listen at port {} for the rendezvous of the job: set "
+                      "HVDRUN_INIT=tcp://{}:PORT with a port that is free",
+                      port, host);
   }
   return std::unique_ptr<PeerStoreEdge>(new PeerStoreEdge(std::move(service)));
 }

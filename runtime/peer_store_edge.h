@@ -3,7 +3,8 @@
 // served: there is nobody who could push an abort.
 //
 // Whoever reaches the port can read the store; a job on a network that others use belongs under
-// hvdrun, whose store is behind the user's own sockets.
+// hvdrun, whose store is behind the user's own sockets. A rank of another job (job_identity.h) is
+// refused with every call and disturbs nobody; rank 0 warns of it.
 //
 // Lifecycle: started once, serves until it is destroyed; open calls then end as cancelled. Threads:
 // gRPC's, and one of its own for deadlines; all state is under one lock.
@@ -20,9 +21,9 @@ class PeerStoreEdge {
  public:
   // host: as the other ranks call this machine. Listens on all addresses, for that name may stand
   // for another one here than there; on loopback alone where the name says loopback. port 0: the
-  // kernel's choice.
+  // kernel's choice. job: whom it serves. An error is the user's: the port.
   [[nodiscard]] static Result<std::unique_ptr<PeerStoreEdge>> start(const std::string& host,
-                                                                    int port);
+                                                                    int port, std::string job);
   ~PeerStoreEdge();
   PeerStoreEdge(const PeerStoreEdge&) = delete;
   PeerStoreEdge& operator=(const PeerStoreEdge&) = delete;

@@ -41,10 +41,9 @@ struct SeatRecord {
 
 // Machines of one name (containers) differ in their boot.
 std::string node_of(const LaunchPlace& launch) {
-  if (!launch.node.empty()) return launch.node;
-  std::string boot_id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
-  return launch.place.host + " " + boot_id;
+  std::string key = launch.node;
+  if (key.empty()) std::ifstream("/proc/sys/kernel/random/boot_id") >> key;
+  return fmt::format("{} {} {}", launch.place.host, key, launch.group);
 }
 
 SeatRecord own_record(const LaunchPlace& launch) {
@@ -88,6 +87,8 @@ Result<Place> gather_place(Communicator& communicator, const LaunchPlace& launch
   for (const SeatRecord& record : records) {
     seats.push_back({record.node.data(), record.local_rank});
   }
+  const auto checked = check_seats(seats);
+  if (!checked) return tl::unexpected(checked.error());
   return complete_place(launch.place, seats);
 }
 

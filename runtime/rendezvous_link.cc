@@ -10,6 +10,7 @@
 
 #include "hvdrun/v1/rendezvous.grpc.pb.h"
 #include "runtime/agent_channel_link.h"
+#include "runtime/tcp_place.h"
 #include "runtime/worker_exit.h"
 
 namespace hvd {
@@ -22,15 +23,17 @@ bool is_from_store(const grpc::Status& status) {
   return !status.error_message().empty() && status.error_message() != "Deadline Exceeded";
 }
 
-// whom, path: who answers and where.
+// whom, path: who answers and where. silence: why nobody does, where that is known.
 Error error_of(const grpc::Status& status, const std::string& what, const std::string& whom,
-               const std::string& path, std::chrono::milliseconds timeout) {
+               const std::string& path, std::chrono::milliseconds timeout,
+               const std::string& silence) {
   Error error;
   switch (status.error_code()) {
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       error.code = ExitCode::kTimeout;
       error.message = fmt::format("{}: no answer within {} ms", what, timeout.count());
       if (is_from_store(status)) error.message += " (" + status.error_message() + ")";
+      if (!silence.empty()) error.message += ": " + silence;
       return error;
     case grpc::StatusCode::FAILED_PRECONDITION:
       error.code = static_cast<ExitCode>(WorkerExit::kMismatch);
@@ -55,12 +58,18 @@ Error error_of(const grpc::Status& status, const std::string& what, const std::s
 
 struct RendezvousLink::Channel {
   explicit Channel(std::string socket_path)
-      : path(std::move(socket_path)), stub(v1::Rendezvous::NewStub(channel_to_agent(path))) {}
-  Channel(const std::string& host, int port)
+      : path(std::move(socket_path)),
+        connection(channel_to_agent(path)),
+        stub(v1::Rendezvous::NewStub(connection)) {}
+  Channel(const std::string& to_host, int to_port, std::string of_job)
       : whom("rank 0"),
-        path(fmt::format("tcp://{}:{}", host, port)),
-        stub(v1::Rendezvous::NewStub(channel_to_peer(host, port))),
-        waits_for_server(true) {}
+        path(fmt::format("tcp://{}:{}", to_host, to_port)),
+        waits_for_server(true),
+        host(to_host),
+        port(to_port),
+        job(std::move(of_job)),
+        connection(channel_to_peer(host, port)),
+        stub(v1::Rendezvous::NewStub(connection)) {}
 
   // One call of the stub with its deadline.
   template <typename Method, typename Request, typename Reply>
@@ -69,16 +78,29 @@ struct RendezvousLink::Channel {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + timeout);
     context.set_wait_for_ready(waits_for_server);
+    if (waits_for_server) context.AddMetadata(kJobMetadata, job);
     const grpc::Status status = (stub.get()->*method)(&context, request, reply);
     if (status.ok()) return {};
-    return tl::unexpected(
-        error_of(status, waits_for_server ? path + ": " + what : what, whom, path, timeout));
+    return tl::unexpected(error_of(status, waits_for_server ? path + ": " + what : what, whom, path,
+                                   timeout, silence_after(status)));
+  }
+
+  // Where no rank 0 was ever reached.
+  [[nodiscard]] std::string silence_after(const grpc::Status& status) const {
+    const bool is_late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    if (!waits_for_server || !is_late || is_from_store(status)) return "";
+    if (connection->GetState(false) == GRPC_CHANNEL_READY) return "";
+    return describe_silence(host, port);
   }
 
   const std::string whom = "the agent of this node or its launcher";
   const std::string path;
-  const std::unique_ptr<v1::Rendezvous::Stub> stub;
   const bool waits_for_server = false;
+  const std::string host;  // of rank 0, as all below
+  const int port = 0;
+  const std::string job;
+  const std::shared_ptr<grpc::Channel> connection;
+  const std::unique_ptr<v1::Rendezvous::Stub> stub;
 };
 
 RendezvousLink::RendezvousLink(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
@@ -94,8 +116,8 @@ Result<RendezvousLink> RendezvousLink::open(const std::string& socket_path) {
   return RendezvousLink(std::make_unique<Channel>(socket_path));
 }
 
-RendezvousLink RendezvousLink::open_tcp(const std::string& host, int port) {
-  return RendezvousLink(std::make_unique<Channel>(host, port));
+RendezvousLink RendezvousLink::open_tcp(const std::string& host, int port, std::string job) {
+  return RendezvousLink(std::make_unique<Channel>(host, port, std::move(job)));
 }
 
 Result<RendezvousLink> RendezvousLink::open_from_environment() {

@@ -30,8 +30,8 @@ class RendezvousLink {
   // `socket_path`: of the agent's unix socket.
   [[nodiscard]] static Result<RendezvousLink> open(const std::string& socket_path);
   // Of a job without agents: rank 0 serves the store. It may come later than this; every call waits
-  // for it.
-  [[nodiscard]] static RendezvousLink open_tcp(const std::string& host, int port);
+  // for it. job: which one this rank belongs to (job_identity.h); another's server refuses it.
+  [[nodiscard]] static RendezvousLink open_tcp(const std::string& host, int port, std::string job);
   // The path from HVDRUN_RENDEZVOUS; an error where the process is no worker of hvdrun.
   [[nodiscard]] static Result<RendezvousLink> open_from_environment();
 

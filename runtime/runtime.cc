@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <optional>
 #include <utility>
@@ -31,15 +32,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kAbortLimit{10'000};
 // What has a limit of its own and keeps to it is not cut short by the one behind it.
 constexpr milliseconds kGuardDelay{5'000};
-
-milliseconds abort_limit(const EnvList& environment) {
-  const long limit =
-      strtol(find_env(environment, "HVDRUN_ABORT_TIMEOUT_MS").value_or("").c_str(), nullptr, 10);
-  return limit > 0 ? milliseconds(limit) : kAbortLimit;
-}
 
 milliseconds left_until(SteadyTime deadline) {
   const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
@@ -65,6 +59,16 @@ Result<void> apply_log_level(const EnvList& environment) {
   return {};
 }
 
+// A second job of one process would meet the first one's marks, in its launcher and elsewhere.
+std::atomic<bool> has_been_rank = false;
+
+Result<void> claim_process() {
+  if (!has_been_rank.exchange(true)) return {};
+  return make_error(ExitCode::kUsage,
+                    "this process is, or was, a rank already: a process is one once, so keep the "
+                    "first job, or start another process");
+}
+
 // Before the first call of NCCL, and before threads that might read the environment.
 void prepare_nccl(const EnvList& environment, int rank) {
   for (const auto& [name, value] : nccl_defaults(environment, rank)) {
@@ -74,6 +78,12 @@ void prepare_nccl(const EnvList& environment, int rank) {
   for (const std::string& warning : nccl_variable_warnings(environment)) {
     log(LogLevel::kWarning, "{}", warning);
   }
+}
+
+// Once for the job.
+void warn_of_variables(const EnvList& environment, int rank) {
+  const auto idle = variables_without_effect(environment);
+  if (rank == 0 && idle) log(LogLevel::kWarning, "{}", *idle);
 }
 
 // NCCL's own failures may come from too few descriptors.
@@ -96,13 +106,13 @@ Result<Place> place_of_this_process() {
 bool may_share_gpus() { return allows_shared_gpu(split_environ(environ)); }
 
 struct Runtime::Impl {
-  Impl(InitOptions init_options, EnvList variables, LaunchPlace launched)
+  Impl(InitOptions init_options, EnvList variables, LaunchPlace launched, milliseconds abort_limit)
       : options(std::move(init_options)),
         environment(std::move(variables)),
         launch(std::move(launched)),
         place(launch.place),
         failures({.who = fmt::format("rank {} on {}", launch.place.rank, launch.place.host),
-                  .limit = abort_limit(environment),
+                  .limit = abort_limit,
                   .record = [this](const Error&) { dump(); },
                   .leave = [](int code) { _exit(code); }}) {}
 
@@ -265,10 +275,19 @@ Result<std::unique_ptr<Runtime>> Runtime::init(const InitOptions& options) {
   if (!level) return tl::unexpected(level.error());
   auto launch = launch_place(environment, host_name());
   if (!launch) return tl::unexpected(launch.error());
+  const auto abort_limit = abort_timeout(environment);
+  if (!abort_limit) return tl::unexpected(abort_limit.error());
+  const auto claimed = claim_process();
+  if (!claimed) return tl::unexpected(claimed.error());
+  warn_of_variables(environment, launch->place.rank);
   if (options.device >= 0) prepare_nccl(environment, launch->place.rank);
-  auto impl = std::make_unique<Impl>(options, environment, std::move(*launch));
+  auto impl = std::make_unique<Impl>(options, environment, std::move(*launch), *abort_limit);
   const auto started = impl->start();
-  if (!started) return tl::unexpected(started.error());
+  if (!started) {
+    // Nothing was started by it.
+    if (started.error().code == ExitCode::kUsage) has_been_rank = false;
+    return tl::unexpected(started.error());
+  }
   return std::unique_ptr<Runtime>(new Runtime(std::move(impl)));
 }
 
@@ -314,6 +333,10 @@ void Runtime::leave(Error cause) {
       cause = with_exit(std::move(cause), exit_of(failure->kind)).value();
       break;
     }
+  }
+  // A launcher's code is no worker's.
+  if (cause.code == ExitCode::kInfrastructure) {
+    cause = with_exit(std::move(cause), WorkerExit::kInternal).value();
   }
   impl_->failures.leave(std::move(cause));
 }

@@ -2,8 +2,8 @@
 # connected; hvdrun::runtime_static: all of it, for the tests and for programs that link its parts;
 # hvdrun::runtime: libhvdrun.so, the one library that other programs link.
 add_library(hvdrun_meeting STATIC
-  folder_meeting.cc launch_place.cc own_address.cc peer_store_edge.cc rank_connect.cc
-  worker_rendezvous.cc)
+  folder_meeting.cc job_identity.cc launch_place.cc own_address.cc peer_store_edge.cc
+  rank_connect.cc worker_rendezvous.cc)
 add_library(hvdrun::meeting ALIAS hvdrun_meeting)
 target_link_libraries(hvdrun_meeting
                       PUBLIC hvdrun::communicator hvdrun::proto hvdrun::rendezvous_link
@@ -37,7 +37,7 @@ target_link_libraries(hvdrun_library INTERFACE fmt::fmt-header-only)  # of base/
 target_include_directories(hvdrun_library INTERFACE
   ${CMAKE_CURRENT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR} ${TL_EXPECTED_INCLUDE})
 
-foreach(name folder_meeting launch_place)
+foreach(name folder_meeting job_identity launch_place)
   hvdrun_test(${name}_test SRCS ${name}_test.cc LIBS hvdrun::meeting)
 endforeach()
 foreach(name failure_path horovod_variables nccl_variables recorded_communicator)

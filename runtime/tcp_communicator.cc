@@ -179,6 +179,8 @@ Result<void> TcpCommunicator::broadcast(void* data, std::size_t count, DataType 
   OperationHeader header = header_of(CollectiveKind::kBroadcast, count, type);
   header.root = root;
   return run(header, call, [&](TcpOperation& operation) {
+    // A root hears from nobody in the tree: that all mean the same one is asked first.
+    if (!exchange(operation, nullptr, 0, nullptr)) return false;
     const TreePlace place = tree_place(rank(), size(), root);
     const std::size_t bytes = count * size_of(type);
     IncomingBlock incoming({static_cast<std::byte*>(data), bytes});
@@ -190,7 +192,8 @@ Result<void> TcpCommunicator::broadcast(void* data, std::size_t count, DataType 
       senders.push_back({child, copies.back().get()});
     }
     const ReceiveFrom receiver{place.parent, &incoming};
-    return operation.run(0, {&receiver, place.parent >= 0 ? 1U : 0U}, senders);
+    constexpr int kTree = 200;  // beside the parts of exchange()
+    return operation.run(kTree, {&receiver, place.parent >= 0 ? 1U : 0U}, senders);
   });
 }
 

@@ -1,7 +1,8 @@
 // The communicator over TCP, for data in the CPU's memory. Made by tcp_connect().
 //
 //   all-reduce      small: recursive doubling, log2(n) exchanges; large: a ring (tcp_ring.h)
-//   reduce-scatter, all-gather: half a ring      broadcast: a binomial tree, passed on as it comes
+//   reduce-scatter, all-gather: half a ring      broadcast: a binomial tree, passed on as it comes,
+//   after a round in which all ranks have compared root, count and type
 //   barrier, finalize: recursive doubling of nothing
 //
 // Lifecycle and threads: communicator.h. No thread of its own: the caller's does all the work, so a

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/random_bytes.h"
+#include "runtime/descriptor_limits.h"
 #include "runtime/tcp_communicator.h"
 #include "runtime/tcp_handshake.h"
 #include "runtime/tcp_mesh.h"
@@ -175,8 +176,8 @@ class Meeting {
     }
     auto done = advance_all(now);
     if (done) done = redial(now);
-    if (done && polled[0].revents != 0) accept_all(listener_.get(), now);
-    if (done && polled[1].revents != 0) accept_all(local_listener_.get(), now);
+    if (done && polled[0].revents != 0) done = accept_all(listener_.get(), now);
+    if (done && polled[1].revents != 0) done = accept_all(local_listener_.get(), now);
     return done;
   }
 
@@ -248,10 +249,13 @@ class Meeting {
     return {};
   }
 
-  void accept_all(int listener, SteadyTime now) {
+  Result<void> accept_all(int listener, SteadyTime now) {
     for (;;) {
       UniqueFd socket = accept_one(listener);
-      if (!socket.is_valid()) return;
+      if (!socket.is_valid()) {
+        if (!is_descriptor_shortage(errno)) return {};
+        return make_error("cannot accept a connection: {}", describe_descriptor_error(errno));
+      }
       attempts_.push_back({TcpHandshake::accept(std::move(socket), &identity_),
                            std::min(deadline_, now + kStrangerTime)});
       drop_oldest_stranger();

@@ -129,13 +129,29 @@ TEST(TcpFailure, DifferentOperationsAreNamedOnAllRanks) {
     const auto done = communicator.rank() == 0
                           ? communicator.broadcast(data.data(), 4, DataType::kFloat32, 0, kLong)
                           : communicator.all_reduce(data.data(), 4, DataType::kFloat32, {}, kLong);
-    const auto next = communicator.barrier(kLong);
-    ASSERT_FALSE(next);
-    EXPECT_THAT(next.error().message, HasSubstr("is in another operation ("));
-    EXPECT_THAT(next.error().message, HasSubstr("call 2"));
+    ASSERT_FALSE(done);
+    EXPECT_THAT(done.error().message, HasSubstr("is in another operation ("));
+    EXPECT_THAT(done.error().message, HasSubstr("call 2"));  // the first is of the connecting
     EXPECT_EQ(communicator.failure()->kind, Kind::kMismatch);
-    EXPECT_EQ(done.has_value(), communicator.rank() == 0) << "a broadcast's root waits for nobody";
+    EXPECT_FALSE(communicator.barrier(kLong));
   });
+}
+
+TEST(TcpFailure, DifferentRootsOfABroadcastFailTheFirstCallOfAllRanks) {
+  for (const int size : {2, 3, 5, 8}) {
+    for (const int dissenter : {0, 1, size - 1}) {
+      Team team = connect_team(size);
+      with_team(team, [&](Communicator& communicator) {
+        std::array<float, 4> data{};
+        const int root = communicator.rank() == dissenter ? 1 : 0;
+        const auto done = communicator.broadcast(data.data(), 4, DataType::kFloat32, root, kLong);
+        ASSERT_FALSE(done) << "rank " << communicator.rank() << " of " << size;
+        EXPECT_THAT(done.error().message, HasSubstr("broadcast from rank 0 of 4 float32, call 2"));
+        EXPECT_THAT(done.error().message, HasSubstr("broadcast from rank 1 of 4 float32, call 2"));
+        EXPECT_EQ(communicator.failure()->kind, Kind::kMismatch);
+      });
+    }
+  }
 }
 
 TEST(TcpFailure, AnUndefinedReductionHarmsNobody) {

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/descriptor_limits.h"
+
 namespace hvd {
 namespace {
 
@@ -57,7 +59,7 @@ Result<void> TcpMesh::open() {
   epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_.is_valid() || !wake_.is_valid()) {
-    return make_error("cannot make a descriptor: {}", strerror(errno));
+    return make_error("cannot make a descriptor: {}", describe_descriptor_error(errno));
   }
   const auto watch = [this](int fd, std::uint32_t id) {
     epoll_event event{};

@@ -1,7 +1,6 @@
 #include "runtime/tcp_socket.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -10,8 +9,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <string_view>
+
+#include "runtime/descriptor_limits.h"
+#include "runtime/host_lookup.h"
 
 namespace hvd {
 namespace {
@@ -21,24 +22,17 @@ namespace {
 constexpr int kLocalBufferBytes = 192 * 1024;
 constexpr int kBacklog = 4096;
 
-using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
 Result<AddressInfo> numeric(const TcpAddress& address) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string port = fmt::format_int(address.port).str();
-  const int error = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
-  if (error != 0) {
-    return make_error("'{}' is no numeric address: {}", address.host, gai_strerror(error));
-  }
-  return AddressInfo(found, freeaddrinfo);
+  auto found = look_up_host(address.host, address.port, AI_NUMERICHOST | AI_PASSIVE);
+  if (found) return found;
+  return make_error("'{}' is no numeric address", address.host);
 }
 
 Result<UniqueFd> make_socket(int family) {
   UniqueFd made(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made.is_valid()) return make_error("cannot make a socket: {}", strerror(errno));
+  if (!made.is_valid()) {
+    return make_error("cannot make a socket: {}", describe_descriptor_error(errno));
+  }
   const int on = 1;
   setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // accepted ones inherit it
   return made;
@@ -119,7 +113,7 @@ Result<UniqueFd> listen_on_local(const std::string& name) {
   if (!made.is_valid() ||
       bind(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0 ||
       listen(made.get(), kBacklog) != 0) {
-    return make_error("cannot listen on a unix socket: {}", strerror(errno));
+    return make_error("cannot listen on a unix socket: {}", describe_descriptor_error(errno));
   }
   return made;
 }

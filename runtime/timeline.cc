@@ -58,6 +58,7 @@ struct Timeline::Writer {
   [[nodiscard]] bool append_line(std::string line);
   void write(const std::vector<TraceEvent>& events, std::uint64_t num_dropped);
   void write_batch();
+  void write_what_fits(std::string_view lines);
   void end(std::string_view reason);
 
   const TimelineOptions options;
@@ -176,11 +177,22 @@ void Timeline::Writer::write(const std::vector<TraceEvent>& events, std::uint64_
 
 void Timeline::Writer::write_batch() {
   if (batch.empty()) return;
-  const auto written = file.append(std::exchange(batch, {}));
+  const std::string lines = std::exchange(batch, {});
+  const auto written = file.append(lines);
   if (written) return;
   is_ended = true;
+  write_what_fits(lines);
   log(LogLevel::kWarning, "rank {}: the timeline ends here: {}", options.rank,
       written.error().message);
+}
+
+// A disk that has no room for all lines may have some for the first ones.
+void Timeline::Writer::write_what_fits(std::string_view lines) {
+  for (std::size_t size = lines.size() / 2; size > 0; size /= 2) {
+    const std::size_t end = lines.rfind(JsonArrayFile::kSeparator, size);
+    if (end == std::string_view::npos || !file.append(lines.substr(0, end))) continue;
+    lines.remove_prefix(end + JsonArrayFile::kSeparator.size());
+  }
 }
 
 void Timeline::Writer::end(std::string_view reason) {

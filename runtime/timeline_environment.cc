@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -34,6 +35,17 @@ Result<void> set_bound(TimelineOptions& options, std::string_view text) {
   return {};
 }
 
+// The ranks' files stand beside it, so what it is itself would never be noticed.
+Result<void> check_file(const std::string& file) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const fs::file_status status = fs::status(file, none);
+  const bool is_folder = fs::is_directory(status) || !fs::path(file).has_filename();
+  if (!is_folder && (!fs::exists(status) || fs::is_regular_file(status))) return {};
+  return make_error("HOROVOD_TIMELINE={}: it is {}; the ranks write to FILE.rank0.json and so on",
+                    file, is_folder ? "a folder, name a file in it" : "no file, name another");
+}
+
 }  // namespace
 
 Result<std::optional<TimelineOptions>> timeline_from_environment(int rank, std::string host,
@@ -46,6 +58,7 @@ Result<std::optional<TimelineOptions>> timeline_from_environment(int rank, std::
     options.path = fmt::format("{}/{}", folder, timeline_name(static_cast<std::uint32_t>(rank)));
   } else if (const std::string file = value("HOROVOD_TIMELINE");
              !file.empty() && file != "DYNAMIC") {
+    if (auto checked = check_file(file); !checked) return tl::unexpected(checked.error());
     options.path = fmt::format("{}.rank{}.json", file, rank);
   } else {
     return std::optional<TimelineOptions>();

@@ -62,6 +62,15 @@ TEST(TimelineEnvironment, TakesWindowBoundAndMarks) {
   EXPECT_FALSE((*one)->marks_steps);
 }
 
+TEST(TimelineEnvironment, AFolderOrADeviceIsNoTimeline) {
+  for (const auto& [path, why] :
+       Variables{{"/tmp", "a folder"}, {"/none/such/", "a folder"}, {"/dev/null", "no file"}}) {
+    const auto options = options_of({{"HOROVOD_TIMELINE", path}});
+    ASSERT_FALSE(options);
+    EXPECT_THAT(options.error().message, HasSubstr("HOROVOD_TIMELINE=" + path + ": it is " + why));
+  }
+}
+
 TEST(TimelineEnvironment, NamesTheVariableThatMakesNoSense) {
   for (const auto& [name, value] :
        Variables{{"HVDRUN_TIMELINE_STEPS", "9-3"}, {"HVDRUN_TIMELINE_MAX_BYTES", "10MB"}}) {

@@ -80,9 +80,11 @@ TEST_F(TimelineKill, FileParsesAfterAKillAtAnyMoment) {
 }
 
 // A limit of file size stands for a full disk: a write ends in the middle, the next one fails.
-[[noreturn]] void write_until_full(const std::string& path, const std::string& log_path) {
+// Each of the flushes is one write of that many events.
+[[noreturn]] void write_until_full(const std::string& path, const std::string& log_path,
+                                   rlim_t num_bytes, int num_flushes, int num_events) {
   signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit{10000, 10000};
+  const rlimit limit{num_bytes, num_bytes};
   if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
   set_log_sink([&log_path](LogLevel, std::string_view text) {
     std::ofstream(log_path, std::ios::app) << text << '\n';
@@ -90,8 +92,8 @@ TEST_F(TimelineKill, FileParsesAfterAKillAtAnyMoment) {
   {
     const auto timeline = Timeline::open(options_for(path));
     if (!timeline) _exit(2);
-    for (int i = 0; i < 50; ++i) {
-      for (int k = 0; k < 10; ++k) (*timeline)->instant(0, "MARK", boottime_now());
+    for (int i = 0; i < num_flushes; ++i) {
+      for (int k = 0; k < num_events; ++k) (*timeline)->instant(0, "MARK", boottime_now());
       (*timeline)->flush();
     }
   }
@@ -103,7 +105,7 @@ TEST_F(TimelineKill, AFullDiskLeavesAValidFileAndOneWarning) {
   const std::string log_path = folder_ + "/log";
   const pid_t child = fork();
   ASSERT_GE(child, 0);
-  if (child == 0) write_until_full(path, log_path);
+  if (child == 0) write_until_full(path, log_path, 10000, 50, 10);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
@@ -118,6 +120,20 @@ TEST_F(TimelineKill, AFullDiskLeavesAValidFileAndOneWarning) {
   EXPECT_NE(lines[0].find("rank 0: the timeline ends here: " + path + " cannot be written"),
             std::string::npos)
       << lines[0];
+}
+
+TEST_F(TimelineKill, OfAWriteThatIsTooLargeForTheDiskTheFirstEventsAreKept) {
+  const std::string path = folder_ + "/large.json";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) write_until_full(path, folder_ + "/log", 20000, 1, 1000);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const Json trace = read_trace(path);
+  ASSERT_TRUE(trace.is_array());
+  EXPECT_GT(trace.size(), 100U);
+  EXPECT_LE(std::filesystem::file_size(path), 20000U);
 }
 
 }  // namespace

@@ -1,26 +1,25 @@
 #include "runtime/worker_facts.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
+#include "base/stable_hash.h"
 #include "runtime/nccl_variables.h"
 
 namespace hvd {
 namespace {
 
-// FNV-1a, 64 bits: the same on every machine and in every build. 0 means "no plan".
+namespace fs = std::filesystem;
+
+// 0 means "no plan".
 std::uint64_t hash_of(const std::string& text) {
   if (text.empty()) return 0;
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3;
-  }
+  const std::uint64_t hash = stable_hash(text);
   return hash == 0 ? 1 : hash;
 }
 
@@ -33,25 +32,25 @@ std::vector<std::string> configuration_texts(const EnvList& environment) {
   return texts;
 }
 
+// "4: ACTIVE" in the state of one of its ports.
+bool is_usable(const fs::directory_entry& device) {
+  std::error_code none;
+  const fs::directory_iterator ports(device.path() / "ports", none);
+  if (none) return false;
+  return std::any_of(begin(ports), end(ports), [](const fs::directory_entry& port) {
+    std::string state;
+    std::getline(std::ifstream(port.path() / "state"), state);
+    return state.find("ACTIVE") != std::string::npos;
+  });
+}
+
 }  // namespace
-
-DescriptorLimits lift_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
-  const rlimit lifted{limit.rlim_max, limit.rlim_max};
-  if (setrlimit(RLIMIT_NOFILE, &lifted) == 0) limit = lifted;
-  return {limit.rlim_cur, limit.rlim_max};
-}
-
-std::string describe(const DescriptorLimits& limits) {
-  return fmt::format("at most {} open files (hard limit {})", limits.soft, limits.hard);
-}
 
 std::uint32_t count_rdma_devices(const std::string& sysfs) {
   std::error_code none;
-  const std::filesystem::directory_iterator devices(sysfs + "/class/infiniband", none);
+  const fs::directory_iterator devices(sysfs + "/class/infiniband", none);
   if (none) return 0;
-  return static_cast<std::uint32_t>(std::distance(begin(devices), end(devices)));
+  return static_cast<std::uint32_t>(std::count_if(begin(devices), end(devices), is_usable));
 }
 
 hvdrun::v1::Registration worker_facts(const Place& place, std::uint32_t generation,

@@ -1,4 +1,4 @@
-// What this process is and runs on, as it registers, and the limits that it lifts for itself.
+// What this process is and runs on, as it registers.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,11 @@
 #include "hvdrun/v1/types.pb.h"
 #include "proto/v1.h"
 #include "proto/worker_env.h"
+#include "runtime/descriptor_limits.h"
 
 namespace hvd {
 
-// Of open descriptors.
-struct DescriptorLimits {
-  std::uint64_t soft = 0;
-  std::uint64_t hard = 0;
-};
-// Raises the soft limit to the hard one: NCCL holds several sockets for each peer. What then holds.
-DescriptorLimits lift_descriptor_limit();
-// "at most 1024 open files (hard limit 4096)": for the texts of failures.
-[[nodiscard]] std::string describe(const DescriptorLimits& limits);
-
-// Entries of SYSFS/class/infiniband; 0 without any.
+// Entries of SYSFS/class/infiniband with a port whose state is ACTIVE; 0 without any.
 [[nodiscard]] std::uint32_t count_rdma_devices(const std::string& sysfs);
 
 // Without the GPU's part. place: the launcher's.

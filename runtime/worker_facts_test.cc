@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,13 +11,19 @@ namespace hvd {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 TEST(WorkerFacts, TellsWhatTheRankIs) {
   std::string folder = testing::TempDir() + "factsXXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  fs::create_directories(folder + "/class/infiniband/mlx5_0");
-  fs::create_directories(folder + "/class/infiniband/mlx5_1");
+  for (const auto& [port, state] : {std::pair("mlx5_0/ports/1", "4: ACTIVE"),
+                                    {"mlx5_1/ports/1", "1: DOWN"},
+                                    {"mlx5_1/ports/2", "4: ACTIVE"},
+                                    {"mlx5_2/ports/1", "2: INIT"}}) {
+    const fs::path path = fs::path(folder) / "class/infiniband" / port;
+    fs::create_directories(path);
+    std::ofstream(path / "state") << state << '\n';
+  }
+  fs::create_directories(folder + "/class/infiniband/mlx5_3");
   std::ofstream(folder + "/nccl.conf") << "NCCL_PROTO=Simple\n";
   Place place;
   place.rank = 3;
@@ -64,18 +69,6 @@ TEST(WorkerFacts, EqualPlansHaveEqualHashesAndOthersNot) {
 }
 
 TEST(WorkerFacts, AMachineWithoutRdmaHasNone) { EXPECT_EQ(count_rdma_devices("/none"), 0U); }
-
-TEST(WorkerFacts, LiftsTheSoftLimitToTheHardOne) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit low{64, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
-  const DescriptorLimits lifted = lift_descriptor_limit();
-  EXPECT_EQ(lifted.soft, before.rlim_max);
-  EXPECT_EQ(lifted.hard, before.rlim_max);
-  setrlimit(RLIMIT_NOFILE, &before);
-  EXPECT_THAT(describe({1024, 4096}), HasSubstr("1024 open files (hard limit 4096)"));
-}
 
 }  // namespace
 }  // namespace hvd

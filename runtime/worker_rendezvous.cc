@@ -1,15 +1,18 @@
 #include "runtime/worker_rendezvous.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random_bytes.h"
 #include "proto/registration.h"
 #include "runtime/folder_meeting.h"
 #include "runtime/own_address.h"
 #include "runtime/peer_store_edge.h"
 #include "runtime/rendezvous_link.h"
+#include "runtime/tcp_place.h"
 #include "runtime/worker_exit.h"
 
 namespace hvd {
@@ -20,6 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr const char* kLoopback = "127.0.0.1";
+constexpr milliseconds kWayLimit{3'000};
 
 milliseconds left_until(SteadyTime deadline) {
   const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
@@ -110,7 +114,8 @@ class RunFolderRendezvous final : public WorkerRendezvous {
   }
 
   void clean_up() override {
-    if (launch_.place.rank == 0) leave_folder(launch_.where, run_folder_, launch_.place.size);
+    if (launch_.place.rank != 0) return;
+    leave_folder(launch_.where, launch_.job, run_folder_, launch_.place.size);
   }
 
  private:
@@ -142,7 +147,8 @@ class RunFolderRendezvous final : public WorkerRendezvous {
 using Opened = Result<std::unique_ptr<WorkerRendezvous>>;
 
 Opened open_folder(const LaunchPlace& launch, milliseconds timeout) {
-  auto run = meet_in_folder(launch.where, launch.place.rank, launch.place.size, timeout);
+  auto run =
+      meet_in_folder(launch.where, launch.job, launch.place.rank, launch.place.size, timeout);
   if (!run) return tl::unexpected(run.error());
   return std::make_unique<RunFolderRendezvous>(std::move(*run), launch);
 }
@@ -153,23 +159,49 @@ Opened open_agent(const LaunchPlace& launch) {
   return std::make_unique<LinkRendezvous>(std::move(*link), launch, nullptr);
 }
 
-Opened open_tcp(const LaunchPlace& launch) {
-  std::unique_ptr<PeerStoreEdge> server;
-  if (launch.place.rank == 0) {
-    auto started = PeerStoreEdge::start(launch.where, launch.port);
-    if (!started) return tl::unexpected(started.error());
-    server = std::move(*started);
+// Rank 0 asks the way that all others go for what it has put there itself: the name may be that of
+// a gateway to it.
+Result<void> check_way_to(PeerStoreEdge& server, const LaunchPlace& launch, milliseconds timeout) {
+  constexpr const char* kKey = "rank_0";
+  const auto token = random_bytes(16).map(hex_of);
+  if (!token) return tl::unexpected(token.error());
+  RendezvousLink near = RendezvousLink::open_tcp(server.local_host(), server.port(), launch.job);
+  const auto put = near.put(kKey, *token, launch.generation, timeout);
+  if (!put) return put;
+  RendezvousLink far = RendezvousLink::open_tcp(launch.where, launch.port, launch.job);
+  const auto found = far.get(kKey, launch.generation, std::min(timeout, kWayLimit));
+  if (found && *found == *token) return {};
+  return foreign_host(launch.where, launch.port);
+}
+
+Opened open_as_server(const LaunchPlace& launch, milliseconds timeout) {
+  auto server = PeerStoreEdge::start(launch.where, launch.port, launch.job);
+  if (!server) return tl::unexpected(server.error());
+  if (!is_host_here(launch.where)) {
+    const auto checked = check_way_to(**server, launch, timeout);
+    if (!checked) return tl::unexpected(checked.error());
   }
   // Rank 0 reaches its own server whatever its machine is called from outside.
-  const bool is_server = server != nullptr;
-  RendezvousLink link = RendezvousLink::open_tcp(is_server ? server->local_host() : launch.where,
-                                                 is_server ? server->port() : launch.port);
-  return std::make_unique<LinkRendezvous>(std::move(link), launch, std::move(server));
+  RendezvousLink link =
+      RendezvousLink::open_tcp((*server)->local_host(), (*server)->port(), launch.job);
+  return std::make_unique<LinkRendezvous>(std::move(link), launch, std::move(*server));
+}
+
+Opened open_tcp(const LaunchPlace& launch, milliseconds timeout) {
+  const auto checked = check_tcp_host(launch.where, launch.port);
+  if (!checked) return tl::unexpected(checked.error());
+  if (launch.place.rank == 0) return open_as_server(launch, timeout);
+  RendezvousLink link = RendezvousLink::open_tcp(launch.where, launch.port, launch.job);
+  return std::make_unique<LinkRendezvous>(std::move(link), launch, nullptr);
 }
 
 }  // namespace
 
 Opened open_rendezvous(const LaunchPlace& launch, milliseconds timeout) {
+  if (launch.way != MeetingWay::kNone) {
+    const auto checked = check_own_address(launch.address);
+    if (!checked) return tl::unexpected(checked.error());
+  }
   switch (launch.way) {
     case MeetingWay::kNone:
       return std::make_unique<AloneRendezvous>();
@@ -178,7 +210,7 @@ Opened open_rendezvous(const LaunchPlace& launch, milliseconds timeout) {
     case MeetingWay::kFolder:
       return open_folder(launch, timeout);
     case MeetingWay::kTcp:
-      return open_tcp(launch);
+      return open_tcp(launch, timeout);
   }
   return make_error("there is no such way to meet");
 }

@@ -114,6 +114,47 @@ TEST_F(FolderRanksTest, AnotherPlanIsRefusedOnAllRanks) {
   EXPECT_EQ(reasons[0], reasons[2]);
 }
 
+LaunchPlace tcp_launch(const std::string& host, int rank) {
+  LaunchPlace launch;
+  launch.place.rank = rank;
+  launch.place.size = 2;
+  launch.way = MeetingWay::kTcp;
+  launch.where = host;
+  launch.port = 29500;
+  return launch;
+}
+
+TEST(TcpMeeting, APlaceThatCannotBeOneIsRefusedAtOnce) {
+  for (const int rank : {0, 1}) {
+    const auto opened = open_rendezvous(tcp_launch("no such host", rank), kAmple);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ExitCode::kUsage);
+    EXPECT_THAT(opened.error().message, HasSubstr("host 'no such host' cannot be found"));
+  }
+}
+
+// Rank 0 asks it for its own token, and in vain.
+TEST(TcpMeeting, AnAddressThatIsNotRankZerosIsRefused) {
+  LaunchPlace launch = tcp_launch("192.0.2.7", 0);
+  launch.port = 0;
+  const auto opened = open_rendezvous(launch, milliseconds(500));
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ExitCode::kUsage);
+  EXPECT_THAT(opened.error().message, HasSubstr("tcp://192.0.2.7:0 does not lead to it"));
+}
+
+TEST(OwnAddress, OfAnotherMachineIsRefusedWhateverTheWay) {
+  for (const MeetingWay way : {MeetingWay::kAgent, MeetingWay::kFolder, MeetingWay::kTcp}) {
+    LaunchPlace launch = tcp_launch("127.0.0.1", 1);
+    launch.way = way;
+    launch.address = "192.0.2.7";
+    const auto opened = open_rendezvous(launch, kAmple);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ExitCode::kUsage);
+    EXPECT_THAT(opened.error().message, HasSubstr("HVDRUN_ADDRESS=192.0.2.7"));
+  }
+}
+
 TEST(AloneRendezvous, NeedsNobody) {
   auto opened = open_rendezvous({}, milliseconds(0));
   ASSERT_TRUE(opened);

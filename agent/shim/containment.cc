@@ -1,5 +1,8 @@
 #include "agent/shim/containment.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <unordered_map>
@@ -21,22 +24,29 @@ constexpr int kEmptyLooks = 2;
 class Family {
  public:
   explicit Family(const std::vector<ProcStat>& table) {
-    for (const ProcStat& process : table) parent_[process.pid] = process.ppid;
+    for (const ProcStat& process : table) by_pid_[process.pid] = {process.ppid, process.start_time};
   }
 
-  // The chain of parents of `pid`, nearest first. A snapshot of moving processes may hold a loop.
+  // The chain of parents of `pid`, nearest first. A snapshot of moving processes may hold a loop,
+  // and a parent that came after its child: a number that was used again meanwhile.
   template <typename Visit>
   void climb(pid_t pid, Visit visit) const {
-    for (std::size_t step = 0; step <= parent_.size(); ++step) {
-      const auto found = parent_.find(pid);
-      if (found == parent_.end() || found->second <= 0) return;
-      pid = found->second;
+    for (std::size_t step = 0; step <= by_pid_.size(); ++step) {
+      const auto child = by_pid_.find(pid);
+      if (child == by_pid_.end() || child->second.parent <= 0) return;
+      pid = child->second.parent;
+      const auto parent = by_pid_.find(pid);
+      if (parent != by_pid_.end() && parent->second.start_time > child->second.start_time) return;
       if (!visit(pid)) return;
     }
   }
 
  private:
-  std::unordered_map<pid_t, pid_t> parent_;
+  struct Entry {
+    pid_t parent = 0;
+    std::uint64_t start_time = 0;
+  };
+  std::unordered_map<pid_t, Entry> by_pid_;
 };
 
 struct Descent {
@@ -44,15 +54,28 @@ struct Descent {
   bool is_excluded = false;
 };
 
-Descent trace(const Family& family, const Container& container, pid_t pid) {
+Descent trace(const Family& family, const Container& container, const std::set<pid_t>& supervisors,
+              pid_t pid) {
   Descent descent;
   descent.is_excluded = container.excluded.contains(pid);
+  descent.is_descendant = supervisors.contains(pid);
   family.climb(pid, [&](pid_t ancestor) {
     descent.is_excluded |= container.excluded.contains(ancestor);
-    descent.is_descendant = container.root > 0 && ancestor == container.root;
+    descent.is_descendant |= supervisors.contains(ancestor);
+    descent.is_descendant |= container.root > 0 && ancestor == container.root;
     return !descent.is_descendant && !descent.is_excluded;
   });
   return descent;
+}
+
+std::vector<ProcStat> supervisors_in(const std::vector<ProcStat>& table, std::string_view job_id,
+                                     std::uint32_t node) {
+  std::vector<ProcStat> found;
+  for (const ProcStat& process : table) {
+    const bool is_ours = process.comm.starts_with("hvd-") && is_alive(process);
+    if (is_ours && is_supervisor(words_of(process), job_id, node)) found.push_back(process);
+  }
+  return found;
 }
 
 // The shim (or whoever asks) and everything above it.
@@ -68,27 +91,66 @@ std::set<pid_t> find_untouchable(const Family& family, pid_t root) {
 }  // namespace
 
 std::vector<ProcStat> select_members(const std::vector<ProcStat>& table, const Container& container,
-                                     const std::function<bool(const ProcStat&)>& is_marked) {
+                                     const std::function<bool(const ProcStat&)>& is_marked,
+                                     const std::set<pid_t>& supervisors) {
   const Family family(table);
   const std::set<pid_t> untouchable = find_untouchable(family, container.root);
   std::vector<ProcStat> members;
   for (const ProcStat& process : table) {
     if (process.is_kernel_thread || !is_alive(process)) continue;
     if (untouchable.contains(process.pid)) continue;
-    const Descent descent = trace(family, container, process.pid);
+    const Descent descent = trace(family, container, supervisors, process.pid);
     if (descent.is_excluded) continue;
     if (descent.is_descendant || container.sessions.contains(process.session) ||
-        is_marked(process)) {
+        container.listed.contains(process.pid) || is_marked(process)) {
       members.push_back(process);
     }
   }
   return members;
 }
 
+bool is_supervisor(std::string_view cmdline, std::string_view job_id, std::uint32_t node) {
+  using namespace std::string_view_literals;
+  const std::string_view program = cmdline.substr(0, cmdline.find('\0'));
+  const std::string_view name = program.substr(program.rfind('/') + 1);
+  const std::string_view words = cmdline.substr(program.size());
+  const std::string mark = fmt::format("{0}--job{0}{1}{0}--node{0}{2}{0}", '\0', job_id, node);
+  const bool is_role = words.starts_with("\0--stdio\0"sv) || words.starts_with("\0shim\0"sv);
+  return name.starts_with("hvd-agent") && is_role && !job_id.empty() &&
+         words.find(mark) != std::string_view::npos;
+}
+
 std::vector<ProcStat> find_members(const Container& container) {
-  return select_members(read_process_table(), container, [&](const ProcStat& process) {
+  const std::vector<ProcStat> table = read_process_table();
+  std::set<pid_t> supervisors;
+  if (container.claims_supervisors) {
+    for (const ProcStat& process : supervisors_in(table, container.job_id, container.node)) {
+      supervisors.insert(process.pid);
+    }
+  }
+  const auto is_marked = [&](const ProcStat& process) {
     return carries_mark(process, container.job_id, container.node);
-  });
+  };
+  std::vector<ProcStat> members;
+  for (ProcStat& member : select_members(table, container, is_marked, supervisors)) {
+    if (auto living = look_at_threads(std::move(member))) members.push_back(std::move(*living));
+  }
+  return members;
+}
+
+std::vector<ProcStat> find_supervisors(std::string_view job_id, std::uint32_t node) {
+  std::vector<ProcStat> found = supervisors_in(read_process_table(), job_id, node);
+  std::erase_if(found, [](const ProcStat& process) { return process.pid == getpid(); });
+  return found;
+}
+
+std::vector<ProcStat> living_among(const std::set<pid_t>& pids) {
+  std::vector<ProcStat> living;
+  for (const pid_t pid : pids) {
+    auto process = read_stat(pid);
+    if (process && is_alive(*process)) living.push_back(std::move(*process));
+  }
+  return living;
 }
 
 bool signal_process(const ProcStat& process, int signal) {
@@ -104,8 +166,11 @@ hvdrun::v1::Survivor describe_survivor(const ProcStat& process) {
   survivor.set_pid(process.pid);
   survivor.set_uid(user_of(process.pid));
   survivor.set_state(std::string(1, process.state));
-  survivor.set_wchan(wait_channel_of(process.pid));
+  survivor.set_wchan(wait_channel_of(process));
   survivor.set_command(command_of(process));
+  for (const std::uint16_t port : listening_ports_of(process.pid)) {
+    survivor.add_listening_ports(port);
+  }
   return survivor;
 }
 
@@ -147,6 +212,16 @@ void Sweep::kill(const std::vector<ProcStat>& members) {
 Nanos Sweep::back_off() {
   pause_ = std::min(std::max(pause_ * 2, kFirstPause), kLongestPause);
   return pause_;
+}
+
+void Sweep::note_killed(const std::vector<ProcStat>& members) {
+  for (const ProcStat& member : members) killed_.insert({member.pid, member.start_time});
+}
+
+std::set<pid_t> Sweep::killed_pids() const {
+  std::set<pid_t> pids;
+  for (const auto& [pid, start_time] : killed_) pids.insert(pid);
+  return pids;
 }
 
 bool Sweep::has_killed(pid_t pid) const {

@@ -1,8 +1,9 @@
-// Which processes belong to this node's part of a job, and how they are all killed where there is
-// no cgroup. Evidence, any one of: descent from the shim; membership in the session of a worker's
+// Which processes belong to this node's part of a job, and how those are killed that no cgroup
+// holds. Evidence, any one of: descent from the shim; membership in the session of a worker's
 // leader that has not been reaped; the job's mark in the environment (job id and node index
-// together: several agents may share one /proc, and each claims only its own). Never: the shim
-// itself, its ancestors, kernel threads, what is excluded.
+// together: several agents may share one /proc, and each claims only its own); the job's cgroup.
+// Never: the shim itself, its ancestors, kernel threads, what is excluded. A parent that is younger
+// than its child is none: its number has been used again since.
 //
 // A Sweep is driven by its owner's loop and never blocks. Descent is proved by the kernel: the shim
 // is a sub-reaper, so it has a child as long as any descendant lives; the mark finds what somebody
@@ -17,6 +18,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,19 +34,36 @@ struct Container {
   pid_t root = 0;            // whose descendants count; 0: the mark alone
   std::set<pid_t> sessions;  // only while their leaders are unreaped
   std::set<pid_t> excluded;  // these and what descends from them
+  std::set<pid_t> listed;    // that the job's cgroup has just named
+  // The job's agent and shim, known by their command line, and what descends from them belong to
+  // it, too: for somebody who comes after they were lost.
+  bool claims_supervisors = false;
 };
 
-// Layer in force, as ShimReady and Finished tell it.
-inline constexpr const char* kContainment = "descendants";
+// Layers in force, as ShimReady and Finished tell them; ShimReady adds the cgroup's folder, or why
+// there is none.
+inline constexpr const char* kByDescent = "descendants";
+inline constexpr const char* kByCgroup = "cgroup";
 
 // Pure: the members among a table of processes, zombies left out. `is_marked` is asked only where
-// nothing else decides.
+// nothing else decides. `supervisors`: members themselves, and what descends from them.
 [[nodiscard]] std::vector<ProcStat> select_members(
     const std::vector<ProcStat>& table, const Container& container,
-    const std::function<bool(const ProcStat&)>& is_marked);
+    const std::function<bool(const ProcStat&)>& is_marked, const std::set<pid_t>& supervisors = {});
 
-// The members now.
+// Whether a /proc/PID/cmdline is that of the job's agent or shim: "hvd-agent", "--stdio" or "shim",
+// and "--job JOB --node NODE". Pure.
+[[nodiscard]] bool is_supervisor(std::string_view cmdline, std::string_view job_id,
+                                 std::uint32_t node);
+
+// The members now. Of a process whose first thread has ended another thread's state is told.
 [[nodiscard]] std::vector<ProcStat> find_members(const Container& container);
+
+// The job's agent and shim as far as they live, but not who asks.
+[[nodiscard]] std::vector<ProcStat> find_supervisors(std::string_view job_id, std::uint32_t node);
+
+// Those of these that live; the numbers are the cgroup's, which kills them itself.
+[[nodiscard]] std::vector<ProcStat> living_among(const std::set<pid_t>& pids);
 
 // Signals exactly this process: its descriptor is taken first and its start time checked after, so
 // a reused pid is never hit. False if it has gone or may not be signalled.
@@ -65,7 +84,11 @@ class Sweep {
   // `has_children`: the owner has children left after reaping; false where descent does not count.
   Step step(const Container& container, bool has_children, Nanos now);
 
+  // Somebody else kills these, as the cgroup does: they count, too.
+  void note_killed(const std::vector<ProcStat>& members);
+
   [[nodiscard]] bool has_killed(pid_t pid) const;
+  [[nodiscard]] std::set<pid_t> killed_pids() const;
   [[nodiscard]] std::uint32_t num_killed() const {
     return static_cast<std::uint32_t>(killed_.size());
   }

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/shim/proc.h"
@@ -104,13 +107,19 @@ ProcStat process(pid_t pid, pid_t ppid, pid_t session, char state = 'S') {
 constexpr pid_t kShim = 1'000'100;
 constexpr pid_t kAgent = 1'000'050;
 
-Container shim_container() { return {"abc", 0, kShim, {}, {}}; }
+Container shim_container() {
+  Container container;
+  container.job_id = "abc";
+  container.root = kShim;
+  return container;
+}
 
 std::vector<pid_t> selected(const std::vector<ProcStat>& table, const Container& container,
-                            const std::set<pid_t>& marked = {}) {
+                            const std::set<pid_t>& marked = {},
+                            const std::set<pid_t>& supervisors = {}) {
   std::vector<pid_t> pids;
-  for (const ProcStat& p : select_members(
-           table, container, [&](const ProcStat& asked) { return marked.contains(asked.pid); })) {
+  const auto is_marked = [&](const ProcStat& asked) { return marked.contains(asked.pid); };
+  for (const ProcStat& p : select_members(table, container, is_marked, supervisors)) {
     pids.push_back(p.pid);
   }
   return pids;
@@ -170,6 +179,57 @@ TEST(SelectMembers, ExcludedProcessesTakeTheirDescendantsOut) {
   EXPECT_THAT(selected(table, container), ElementsAre(1'000'203));
 }
 
+TEST(SelectMembers, WhatTheCgroupListsBelongsToTheJob) {
+  auto table = node_table();
+  table.push_back(process(1'000'300, 1, 1'000'300));
+  Container container = shim_container();
+  container.listed = {1'000'300, kShim};
+  EXPECT_THAT(selected(table, container), ElementsAre(1'000'300));
+}
+
+TEST(SelectMembers, LostSupervisorsAndTheirDescendantsAreMembers) {
+  std::vector<ProcStat> table = {process(1, 0, 1), process(kAgent, 1, 7),
+                                 process(kShim, kAgent, kShim),
+                                 process(1'000'201, kShim, 1'000'201)};
+  Container container;
+  container.job_id = "abc";
+  EXPECT_THAT(selected(table, container), IsEmpty());
+  EXPECT_THAT(selected(table, container, {}, {kAgent}), ElementsAre(kAgent, kShim, 1'000'201));
+}
+
+TEST(SelectMembers, AParentThatIsYoungerThanItsChildIsNone) {
+  auto table = node_table();
+  ProcStat reused = process(1'000'201, kShim, 1'000'201);
+  reused.start_time = 50;
+  ProcStat stranger = process(1'000'300, 1'000'201, 1'000'300);
+  stranger.start_time = 49;
+  ProcStat child = process(1'000'301, 1'000'201, 1'000'301);
+  child.start_time = 50;
+  table.insert(table.end(), {reused, stranger, child});
+  EXPECT_THAT(selected(table, shim_container()), ElementsAre(1'000'201, 1'000'301));
+}
+
+std::string words(const std::vector<std::string>& list) { return environ_of(list); }
+
+TEST(IsSupervisor, IsTheJobsAgentOrShimOnThisNode) {
+  const std::string id = "0123";
+  EXPECT_TRUE(is_supervisor(
+      words({"/c/hvd-agent-ab12", "--stdio", "--job", id, "--node", "2", "--marker", "M"}), id, 2));
+  EXPECT_TRUE(is_supervisor(words({"hvd-agent", "shim", "--job", id, "--node", "2"}), id, 2));
+  const std::vector<std::vector<std::string>> others = {
+      {"hvd-agent", "--stdio", "--job", id, "--node", "21"},
+      {"hvd-agent", "--stdio", "--job", id + "4", "--node", "2"},
+      {"hvd-agent", "reap", "--job", id, "--node", "2"},
+      {"hvd-agent", "--stdio", "--marker", "M"},
+      {"grep", "--stdio", "--job", id, "--node", "2"},
+      {"hvd-agent"},
+      {}};
+  for (const auto& list : others) {
+    EXPECT_FALSE(is_supervisor(words(list), id, 2)) << testing::PrintToString(list);
+  }
+  EXPECT_FALSE(is_supervisor(words({"hvd-agent", "shim", "--job", "", "--node", "2"}), "", 2));
+}
+
 TEST(SelectMembers, ALoopOfParentsInASnapshotEnds) {
   auto table = node_table();
   table.push_back(process(1'000'201, 1'000'202, 1'000'201));
@@ -207,7 +267,9 @@ TEST(SignalProcess, LeavesAReusedPidAlone) {
 
 TEST(Sweep, StopsThenKillsThenProvesEmptiness) {
   const ChildProcess child;
-  const Container container{"sweep-test", 0, getpid(), {}, {}};
+  Container container;
+  container.job_id = "sweep-test";
+  container.root = getpid();
   Sweep sweep;
   Nanos now = std::chrono::seconds(1);
   Sweep::Step step = sweep.step(container, true, now);
@@ -224,6 +286,57 @@ TEST(Sweep, StopsThenKillsThenProvesEmptiness) {
   EXPECT_FALSE(sweep.step(container, false, step.next).is_empty) << "one look is no proof";
   EXPECT_TRUE(sweep.step(container, false, step.next).is_empty);
   EXPECT_EQ(sweep.num_killed(), 1U);
+}
+
+TEST(ParseUser, IsTheEffectiveOne) {
+  EXPECT_EQ(parse_user("Name:\tx\nUmask:\t0022\nUid:\t1000\t1\t2\t3\nGid:\t4\t5\t6\t7\n"), 1U);
+  EXPECT_FALSE(parse_user("Name:\tUid:\t1\t2\n").has_value());
+  EXPECT_FALSE(parse_user("").has_value());
+}
+
+TEST(ParseListening, TakesPortsOfTheseSocketsThatListen) {
+  const std::string table =
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
+      "inode\n"
+      "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 "
+      "11 1\n"
+      "   1: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 "
+      "12 1\n"
+      "   2: 0100007F:1F92 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 "
+      "13 1\n";
+  EXPECT_THAT(parse_listening(table, {"11", "13", "99"}), ElementsAre(0x1F90));
+  EXPECT_THAT(parse_listening("", {"11"}), IsEmpty());
+}
+
+TEST(LookAtThreads, AProcessWhoseFirstThreadHasEndedIsToldByAnother) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::thread([&] {
+      while (true) pause();
+    }).detach();
+    [[maybe_unused]] const ssize_t n = write(ready[1], "x", 1);
+    syscall(SYS_exit, 0);  // of this thread alone
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  std::optional<ProcStat> stat;
+  do {
+    stat = read_stat(pid);
+  } while (stat && stat->state != 'Z');
+  ASSERT_TRUE(stat.has_value());
+  const auto told = look_at_threads(*stat);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_NE(told->state, 'Z');
+  EXPECT_NE(told->thread, 0);
+  ::kill(pid, SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_FALSE(look_at_threads(*stat).has_value()) << "nobody lives any more";
+  waitpid(pid, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
 }
 
 TEST(DescribeSurvivor, NamesTheProcess) {

@@ -1,8 +1,10 @@
 #include "agent/shim/crew.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <string>
@@ -13,6 +15,9 @@
 
 namespace hvd {
 namespace {
+
+// A job that forks without end must not fill our memory.
+constexpr std::size_t kMaxReaped = 65536;
 
 std::string find_error_file(const hvdrun::v1::WorkerSpec& spec) {
   for (const auto& variable : spec.env()) {
@@ -37,16 +42,19 @@ Crew::~Crew() {
   }
 }
 
-void Crew::start(const hvdrun::v1::ShimSpawn& spawn) {
+void Crew::start(const hvdrun::v1::ShimSpawn& spawn, const JobCgroup* cgroup) {
   const int pipe_bytes = choose_pipe_bytes(spawn.workers_size());
   for (const hvdrun::v1::WorkerSpec& spec : spawn.workers()) {
+    UniqueFd leaf;
+    if (cgroup != nullptr) leaf = cgroup->make_leaf(fmt::format("rank{}", spec.rank()));
     start_one(workers_.emplace_back(spec.rank(), find_error_file(spec), boottime_now()), spec,
-              pipe_bytes);
+              pipe_bytes, leaf.get());
   }
 }
 
-void Crew::start_one(Worker& worker, const hvdrun::v1::WorkerSpec& spec, int pipe_bytes) {
-  const auto started = start_worker(worker, spec, dev_null_.get(), pipe_bytes);
+void Crew::start_one(Worker& worker, const hvdrun::v1::WorkerSpec& spec, int pipe_bytes,
+                     int cgroup) {
+  const auto started = start_worker(worker, spec, dev_null_.get(), pipe_bytes, cgroup);
   if (!started) {
     worker.failure = started.error();
     worker.handle(WorkerEvent::kCloneFailed, boottime_now());
@@ -71,6 +79,7 @@ void Crew::follow_set_up(Worker& worker) {
   worker.status.reset();
   if (set_up == SetUp::kFailed) return worker.handle(WorkerEvent::kSetUpFailed, boottime_now());
   worker.handle(WorkerEvent::kExecuted, boottime_now());
+  worker.memory = OomCounter::of(worker.pid, cgroup_mount_);
   listener_.on_started(worker);
   release_pipes(worker);
 }
@@ -98,6 +107,8 @@ void Crew::reap_leader(Worker& worker) {
   const int rc = sys::wait_id(kind, id, &ending.info, WEXITED | WNOHANG, &ending.usage);
   if (rc != 0 || ending.info.si_pid == 0) return;
   ending.time = boottime_now();
+  const bool is_killed = ending.info.si_code != CLD_EXITED && ending.info.si_status == SIGKILL;
+  if (is_killed) ending.oom = worker.memory.facts(is_alone_in_group(worker));
   --num_alive_;
   if (worker.pidfd.is_valid()) poller_.forget(worker.pidfd.get());
   worker.pidfd.reset();
@@ -122,6 +133,7 @@ void Crew::reap() {
     }
     siginfo_t reaped{};
     sys::wait_id(P_PID, info.si_pid, &reaped, WEXITED | WNOHANG | __WALL, nullptr);
+    if (reaped_.size() < kMaxReaped) reaped_.insert(info.si_pid);
   }
 }
 
@@ -139,16 +151,37 @@ std::set<pid_t> Crew::held_sessions() const {
   return sessions;
 }
 
-void Crew::signal_leaders(int signal) {
+DeadProcesses Crew::dead() const {
+  DeadProcesses dead{{}, reaped_};
+  for (const auto& [pid, worker] : by_pid_) {
+    if (!worker->is_alive()) dead.workers.insert(pid);
+  }
+  return dead;
+}
+
+int Crew::signal_leaders(int signal) {
+  int num_reached = 0;
   for (Worker& worker : workers_) {
     if (!worker.is_alive()) continue;
     worker.note_sent(signal);
-    if (worker.pidfd.is_valid()) {
-      sys::pidfd_send_signal(worker.pidfd.get(), signal);
-    } else {
-      kill(worker.pid, signal);
-    }
+    const int rc = worker.pidfd.is_valid() ? sys::pidfd_send_signal(worker.pidfd.get(), signal)
+                                           : kill(worker.pid, signal);
+    num_reached += rc == 0 ? 1 : 0;
   }
+  return num_reached;
+}
+
+UniqueFd Crew::take_input() {
+  for (Worker& worker : workers_) {
+    if (worker.in.is_valid()) return std::move(worker.in);
+  }
+  return {};
+}
+
+bool Crew::is_alone_in_group(const Worker& worker) const {
+  return std::none_of(workers_.begin(), workers_.end(), [&worker](const Worker& other) {
+    return &other != &worker && other.memory.group() == worker.memory.group();
+  });
 }
 
 void Crew::signal_groups(int signal, const std::vector<ProcStat>& members) {

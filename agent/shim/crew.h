@@ -14,8 +14,10 @@
 
 #include "agent/shim/containment.h"
 #include "agent/shim/exit_report.h"
+#include "agent/shim/job_cgroup.h"
 #include "agent/shim/log_pump.h"
 #include "agent/shim/poller.h"
+#include "agent/shim/remains.h"
 #include "agent/shim/worker.h"
 #include "hvdrun/v1/shim.pb.h"
 
@@ -36,7 +38,12 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  void start(const hvdrun::v1::ShimSpawn& spawn);
+  // Each worker in a leaf of the cgroup; nullptr: there is none. Not kept.
+  void start(const hvdrun::v1::ShimSpawn& spawn, const JobCgroup* cgroup);
+
+  // The write end of a worker's standard input, where one has a pipe; not valid: none has, or it
+  // was taken.
+  [[nodiscard]] UniqueFd take_input();
 
   // Reaps whatever has ended: leaders are reported, adopted orphans are not. After every SIGCHLD.
   void reap();
@@ -47,7 +54,11 @@ class Crew {
   // Sessions that are certainly ours: their leaders are unreaped.
   [[nodiscard]] std::set<pid_t> held_sessions() const;
 
-  void signal_leaders(int signal);
+  // Leaders that have ended, and everybody else who was reaped.
+  [[nodiscard]] DeadProcesses dead() const;
+
+  // How many it went to.
+  int signal_leaders(int signal);
   // Every worker's process group, also where the leader is dead and the group is not: then member
   // by member among `members`, because the number alone proves nothing any more.
   void signal_groups(int signal, const std::vector<ProcStat>& members);
@@ -55,19 +66,22 @@ class Crew {
   [[nodiscard]] bool has_group_member(const std::vector<ProcStat>& members) const;
 
  private:
-  void start_one(Worker& worker, const hvdrun::v1::WorkerSpec& spec, int pipe_bytes);
+  void start_one(Worker& worker, const hvdrun::v1::WorkerSpec& spec, int pipe_bytes, int cgroup);
   void follow_set_up(Worker& worker);
   void reap_leader(Worker& worker);
   void fail(Worker& worker);
   void release_pipes(Worker& worker);
+  [[nodiscard]] bool is_alone_in_group(const Worker& worker) const;
 
   Poller& poller_;
   LogPump& pump_;
   const Nanos drain_;
   CrewListener& listener_;
   UniqueFd dev_null_;
+  const std::string cgroup_mount_ = find_cgroup_mount();
   std::list<Worker> workers_;
   std::unordered_map<pid_t, Worker*> by_pid_;  // every leader that was ever cloned
+  std::set<pid_t> reaped_;                     // adopted ones
   int num_alive_ = 0;
 };
 

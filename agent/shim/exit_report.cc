@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "base/unique_fd.h"
 
 namespace hvd {
@@ -26,6 +28,15 @@ UniqueFd open_below(const std::string& dir, std::string_view relative) {
     at.reset(openat(at.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
   }
   return at;
+}
+
+// Where the kernel puts cores on this node, without the line's end.
+std::string read_core_pattern() {
+  const UniqueFd fd(open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC));
+  std::array<char, 256> text;
+  const ssize_t n = fd.is_valid() ? read(fd.get(), text.data(), text.size()) : 0;
+  std::string pattern(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  return pattern.substr(0, pattern.find('\n'));
 }
 
 }  // namespace
@@ -63,6 +74,8 @@ hvdrun::v1::ExitReport report_ending(const Worker& worker, const Ending& ending,
   } else {
     report.set_signalled(status);
     report.set_core_dumped(ending.info.si_code == CLD_DUMPED);
+    if (report.core_dumped()) report.set_core_pattern(read_core_pattern());
+    if (status == SIGKILL) *report.mutable_oom() = ending.oom;
     report.set_signal_was_ours(worker.was_sent(status) || (status == SIGKILL && ending.was_swept));
   }
   report.set_error_file(read_below(job_dir, worker.error_file));

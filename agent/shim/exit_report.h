@@ -19,6 +19,7 @@ struct Ending {
   rusage usage{};
   bool is_stopping = false;  // the ladder had begun
   bool was_swept = false;    // SIGKILL of the container went to it
+  hvdrun::v1::OomFacts oom;  // where SIGKILL ended it
   Nanos time{0};             // CLOCK_BOOTTIME
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ struct ProcStat {
   bool is_kernel_thread = false;
   long num_threads = 1;
   std::uint64_t start_time = 0;  // with the pid: the identity of a process on this boot
+  pid_t thread = 0;              // whose state it is, where the first thread has ended; else 0
+  std::uint64_t cpu_ticks = 0;   // user and system, its own and those of children that it reaped
 };
 
 // One line of /proc/PID/stat. The command may hold blanks and parentheses: the last ')' ends it.
@@ -30,6 +33,10 @@ struct ProcStat {
 
 // A zombie is alive as long as another of its threads is: its first thread may end before the rest.
 [[nodiscard]] bool is_alive(const ProcStat& process);
+
+// A zombie with the state of a thread that still lives; nothing if there is none: a thread that was
+// counted may have ended meanwhile. Another process as it is.
+[[nodiscard]] std::optional<ProcStat> look_at_threads(ProcStat process);
 
 // Whether both HVDRUN_JOB_ID=<job> and HVDRUN_NODE=<node> stand in a /proc/PID/environ.
 [[nodiscard]] bool has_mark(std::string_view environ, std::string_view job_id, std::uint32_t node);
@@ -41,9 +48,21 @@ struct ProcStat {
 [[nodiscard]] bool carries_mark(const ProcStat& process, std::string_view job_id,
                                 std::uint32_t node);
 
+// The effective user in a /proc/PID/status.
+[[nodiscard]] std::optional<uid_t> parse_user(std::string_view status);
+
 // Effective user; that of a process that has gone is ours.
 [[nodiscard]] uid_t user_of(pid_t pid);
-[[nodiscard]] std::string wait_channel_of(pid_t pid);
+// Where in the kernel it waits; empty: nowhere, or the kernel does not say.
+[[nodiscard]] std::string wait_channel_of(const ProcStat& process);
+// TCP ports that it listens on, of its own network namespace. None if we may not see its
+// descriptors.
+[[nodiscard]] std::vector<std::uint16_t> listening_ports_of(pid_t pid);
+// Local ports of a /proc/PID/net/tcp whose socket listens and is one of these (inode numbers).
+[[nodiscard]] std::set<std::uint16_t> parse_listening(std::string_view table,
+                                                      const std::set<std::string>& sockets);
+// Its arguments with the zeros between and after them; empty where that might hang.
+[[nodiscard]] std::string words_of(const ProcStat& process);
 // Blanks for the zeros between arguments, at most 256 bytes; the command's name if there are none.
 [[nodiscard]] std::string command_of(const ProcStat& process);
 

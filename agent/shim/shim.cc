@@ -1,6 +1,7 @@
 #include "agent/shim/shim.h"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ Shim::Shim(UniqueFd socket) : socket_(std::move(socket)) {}
 Shim::~Shim() {
   set_log_sink(nullptr);
   if (child_signals_.is_valid()) poller_.forget(child_signals_.get());
+  if (cgroup_) poller_.forget(cgroup_->events());
 }
 
 Result<void> Shim::open() {
@@ -82,14 +84,14 @@ void Shim::on_message(const ToShim& message) {
       log(LogLevel::kDebug, "asked to stop: {}", message.stop().reason());
       return stop(milliseconds(message.stop().grace_ms()), message.stop().signal());
     case ToShim::kSignal:
-      return job_->crew.signal_leaders(message.signal().signal());
+      return pass_signal(message.signal());
     case ToShim::kRenew:
       if (!is_lease_lost_) lease_.renew(boottime_now());
       return;
     case ToShim::kLogAck:
       return job_->pump.acknowledge(message.log_ack().bytes());
     case ToShim::kStdin:
-      return notice("workers read from /dev/null; input for a rank was dropped");
+      return take_input(message.stdin());
     default:
       return notice("a message of an unknown kind was ignored");
   }
@@ -100,16 +102,21 @@ void Shim::configure(const hvdrun::v1::ShimConfig& config) {
   config_ = config;
   lease_ = Lease(milliseconds(config.lease_ms()), boottime_now());
   umask(static_cast<mode_t>(config.umask()));  // inherited by the workers
+  allow_cores();
   const auto send_chunk = [this](hvdrun::v1::LogChunk chunk) {
     FromShim message;
     *message.mutable_log() = std::move(chunk);
     link_->send(message);
   };
+  since_ = realtime_now();
+  make_cgroup();
   CrewListener& listener = *this;
   job_ = std::make_unique<Job>(poller_, config, send_chunk, listener);
   FromShim message;
   message.mutable_ready()->set_pid(getpid());
-  message.mutable_ready()->set_containment(kContainment);
+  message.mutable_ready()->set_containment(
+      cgroup_ ? fmt::format("{} {}", kByCgroup, cgroup_->path())
+              : fmt::format("{} ({})", kByDescent, config_.no_cgroup()));
   link_->send(message);
 }
 
@@ -118,7 +125,8 @@ void Shim::spawn(const hvdrun::v1::ShimSpawn& spawn) {
     return notice("workers were not started: the job has begun to stop, or has them already");
   }
   has_spawned_ = !spawn.more();
-  job_->crew.start(spawn);
+  job_->crew.start(spawn, cgroup_ ? &*cgroup_ : nullptr);
+  open_input();
 }
 
 void Shim::pong(const hvdrun::v1::ShimPing& ping) {
@@ -133,13 +141,47 @@ void Shim::notice(std::string text) {
   link_->send(message);
 }
 
+void Shim::pass_signal(const hvdrun::v1::ShimSignal& signal) {
+  FromShim message;
+  message.mutable_signalled()->set_id(signal.id());
+  message.mutable_signalled()->set_signal(signal.signal());
+  const int num_ranks = job_->crew.signal_leaders(signal.signal());
+  message.mutable_signalled()->set_num_ranks(static_cast<std::uint32_t>(num_ranks));
+  link_->send(message);
+}
+
+void Shim::open_input() {
+  UniqueFd pipe = job_->crew.take_input();
+  if (!pipe.is_valid()) return;
+  input_.emplace(poller_, std::move(pipe), [this](std::uint64_t taken, bool is_closed) {
+    FromShim message;
+    message.mutable_input()->set_taken(taken);
+    message.mutable_input()->set_is_closed(is_closed);
+    link_->send(message);
+  });
+}
+
+void Shim::take_input(const hvdrun::v1::ShimStdin& input) {
+  if (!input_) return notice("no rank reads standard input; what came for it was dropped");
+  if (!input.data().empty()) input_->push(input.data());
+  if (input.eof()) input_->end();
+}
+
+// The workers inherit the soft limit; what is above the hard one is not to be had.
+void Shim::allow_cores() const {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(config_.core_limit(), limit.rlim_max);
+  setrlimit(RLIMIT_CORE, &limit);
+}
+
 void Shim::on_agent_gone() {
   if (!job_) {
     is_over_ = true;
     return;
   }
   job_->pump.discard();
-  stop(milliseconds(config_.grace_ms()), SIGTERM);
+  stop(milliseconds(config_.grace_ms()), 0);
 }
 
 // ---- the workers' side ----
@@ -179,12 +221,9 @@ void Shim::on_ended(const Worker& worker, Ending ending) {
 
 bool Shim::is_stopping() const { return job_->ladder.rung() != Rung::kRunning; }
 
-Container Shim::container() const {
-  return {config_.job_id(), config_.node(), getpid(), job_->crew.held_sessions(), {}};
-}
-
 void Shim::stop(Nanos grace, int signal) {
   const Nanos now = boottime_now();
+  if (signal <= 0 || signal >= NSIG) signal = config_.stop_signal();
   if (first_signal_ == 0) first_signal_ = signal > 0 && signal < NSIG ? signal : SIGTERM;
   act(job_->ladder.stop(grace, now), now);
 }
@@ -200,7 +239,7 @@ void Shim::act(LadderAction action, Nanos now) {
       sweep_at_ = Nanos(0);
       return;
     case LadderAction::kReportSurvivors:
-      for (const ProcStat& process : find_members(container())) {
+      for (const ProcStat& process : find_all()) {
         *finished_.add_survivors() = describe_survivor(process);
       }
       job_->pump.end_all(now + milliseconds(config_.drain_ms()));
@@ -210,8 +249,10 @@ void Shim::act(LadderAction action, Nanos now) {
   }
   // Even with an empty list: children are left that /proc hides from us (hidepid).
   finished_.set_clean(action == LadderAction::kReportClean);
-  finished_.set_containment(kContainment);
+  finished_.set_containment(cgroup_ ? kByCgroup : kByDescent);
   finished_.set_num_killed(sweep_.num_killed());
+  release_cgroup();
+  look_for_remains();
   done_at_ = now;
 }
 
@@ -234,7 +275,7 @@ void Shim::check_lease(Nanos now) {
   is_lease_lost_ = true;
   notice(fmt::format("lease of {} passed without a heartbeat; stopping",
                      format_duration(lease_.length())));
-  stop(milliseconds(config_.grace_ms()), SIGTERM);
+  stop(milliseconds(config_.grace_ms()), 0);
 }
 
 void Shim::climb(Nanos now) {
@@ -254,16 +295,6 @@ void Shim::look_for_groups(Nanos now) {
   look_at_ = now + kLookPause;
   if (Crew::has_children() && job_->crew.has_group_member(find_members(container()))) return;
   act(job_->ladder.handle(LadderEvent::kGroupsGone, now), now);
-}
-
-void Shim::sweep(Nanos now) {
-  job_->crew.reap();
-  const Sweep::Step step = sweep_.step(container(), Crew::has_children(), now);
-  sweep_at_ = step.next;
-  // Nothing is seen although children are left: where /proc hides a set-uid worker, its descriptor
-  // still reaches it.
-  if (step.num_members == 0 && !step.is_empty) job_->crew.signal_leaders(SIGKILL);
-  if (step.is_empty) act(job_->ladder.handle(LadderEvent::kEmpty, now), now);
 }
 
 // Finished comes after the last log byte. An agent that takes nothing is waited for while its

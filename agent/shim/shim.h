@@ -16,6 +16,8 @@
 
 #include "agent/shim/containment.h"
 #include "agent/shim/crew.h"
+#include "agent/shim/input_feed.h"
+#include "agent/shim/job_cgroup.h"
 #include "agent/shim/ladder.h"
 #include "agent/shim/lease.h"
 #include "agent/shim/link.h"
@@ -55,6 +57,10 @@ class Shim final : private CrewListener {
   void spawn(const hvdrun::v1::ShimSpawn& spawn);
   void pong(const hvdrun::v1::ShimPing& ping);
   void notice(std::string text);
+  void pass_signal(const hvdrun::v1::ShimSignal& signal);
+  void take_input(const hvdrun::v1::ShimStdin& input);
+  void open_input();
+  void allow_cores() const;
 
   void on_started(const Worker& worker) override;
   void on_failed(const Worker& worker) override;
@@ -72,7 +78,14 @@ class Shim final : private CrewListener {
   [[nodiscard]] Nanos give_up_at() const;
   [[nodiscard]] Nanos next_wake() const;
   [[nodiscard]] bool is_stopping() const;
+  // shim_hold.cc
+  void make_cgroup();
+  void kill_cgroup();
+  void release_cgroup();
+  void look_for_remains();
   [[nodiscard]] Container container() const;
+  // With what the cgroup lists: to look at, not to signal, because the list is older than the look.
+  [[nodiscard]] std::vector<ProcStat> find_all() const;
 
   Poller poller_;
   UniqueFd socket_;         // until the link has it
@@ -80,6 +93,9 @@ class Shim final : private CrewListener {
   std::optional<Link> link_;
   hvdrun::v1::ShimConfig config_;
   std::unique_ptr<Job> job_;
+  std::optional<InputFeed> input_;  // of the rank that has one
+  std::optional<JobCgroup> cgroup_;
+  Nanos since_{0};  // the config came; wall clock
   Lease lease_;
   Sweep sweep_;
   hvdrun::v1::Finished finished_;

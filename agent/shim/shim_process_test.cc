@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "agent/shim/frames.h"
+#include "agent/shim/job_cgroup.h"
 #include "agent/shim/proc.h"
 #include "agent/shim/shim_main.h"
 #include "base/clock.h"
@@ -67,8 +68,12 @@ struct Record {
   std::optional<hvdrun::v1::Finished> finished;
   std::uint64_t unacknowledged = 0;
   std::uint64_t pong = 0;
+  std::uint64_t input_taken = 0;
+  bool is_input_closed = false;
+  std::optional<hvdrun::v1::Signalled> signalled;
   int num_exit_reports = 0;
   pid_t pid = 0;
+  std::string containment;
   bool has_ended = false;  // end of file
 };
 
@@ -239,7 +244,10 @@ class ShimTest : public testing::Test {
 
   void note(const FromShim& message) {
     EXPECT_FALSE(seen.finished.has_value()) << "Finished is the last message";
-    if (message.has_ready()) seen.pid = message.ready().pid();
+    if (message.has_ready()) {
+      seen.pid = message.ready().pid();
+      seen.containment = message.ready().containment();
+    }
     if (message.has_started()) seen.started[message.started().rank()] = message.started().pid();
     if (message.has_exited()) {
       seen.exits[message.exited().rank()] = message.exited();
@@ -248,6 +256,11 @@ class ShimTest : public testing::Test {
     if (message.has_log()) note_log(message.log());
     if (message.has_notice()) seen.notices.push_back(message.notice().text());
     if (message.has_pong()) seen.pong = message.pong().id();
+    if (message.has_signalled()) seen.signalled = message.signalled();
+    if (message.has_input()) {
+      seen.input_taken += message.input().taken();
+      seen.is_input_closed = seen.is_input_closed || message.input().is_closed();
+    }
     if (message.has_finished()) seen.finished = message.finished();
   }
 
@@ -621,6 +634,94 @@ TEST_F(ShimTest, ASetUidWorkerOfAnOrdinaryUserIsStoppedAndKilledLikeAnyOther) {
   EXPECT_EQ(seen.exits[0].signalled(), SIGKILL);
 }
 
+// ---- the cgroup ----
+
+class ShimInCgroup : public ShimTest {
+ protected:
+  void SetUp() override {
+    ShimTest::SetUp();
+    const auto parent = own_cgroup();
+    if (!parent) GTEST_SKIP() << parent.error().message;
+    config_.set_cgroup_parent(*parent);
+    path_ = *parent + "/" + job_cgroup_name(config_.job_id(), config_.node());
+    const auto tried = JobCgroup::make(*parent, config_.job_id(), config_.node());
+    if (!tried) GTEST_SKIP() << tried.error().message;
+    tried->remove();
+  }
+
+  std::string path_;
+};
+
+TEST_F(ShimInCgroup, EachWorkerIsBornInItsLeaf) {
+  add_shell("grep ^0:: /proc/self/cgroup; echo done");
+  add_shell("grep ^0:: /proc/self/cgroup; echo done");
+  start_all();
+  EXPECT_EQ(seen.containment, "cgroup " + path_);
+  ASSERT_TRUE(wait_finished());
+  EXPECT_THAT(seen.out[0], HasSubstr(fs::path(path_).filename().string() + "/rank0\n"));
+  EXPECT_THAT(seen.out[1], HasSubstr(fs::path(path_).filename().string() + "/rank1\n"));
+  EXPECT_TRUE(seen.finished->clean());
+  EXPECT_EQ(seen.finished->containment(), "cgroup");
+  EXPECT_FALSE(fs::exists(path_));
+}
+
+TEST_F(ShimInCgroup, KillsWhatTheWorkersLeftAndCountsIt) {
+  add(program("escapee"), {"daemon", "deaf", "bare"});
+  start_all();
+  ASSERT_TRUE(wait_finished());
+  EXPECT_EQ(seen.exits[0].exited(), 0);
+  EXPECT_TRUE(seen.finished->clean());
+  EXPECT_EQ(seen.finished->num_killed(), 1U);
+  EXPECT_FALSE(fs::exists(path_));
+}
+
+TEST_F(ShimInCgroup, AWorkerThatTheCgroupKilledWasKilledByUs) {
+  add(program("ignore_term"));
+  start_all();
+  await_output("deaf");
+  stop(milliseconds(50));
+  ASSERT_TRUE(wait_finished());
+  EXPECT_EQ(seen.exits[0].signalled(), SIGKILL);
+  EXPECT_TRUE(seen.exits[0].signal_was_ours());
+  EXPECT_TRUE(seen.finished->clean());
+}
+
+TEST_F(ShimTest, WithoutAWritableCgroupItSaysWhyAndGoesOn) {
+  config_.set_cgroup_parent("/nowhere");
+  add(program("escapee"), {"daemon", "deaf"});
+  start_all();
+  EXPECT_THAT(seen.containment, testing::StartsWith("descendants (/nowhere: "));
+  ASSERT_TRUE(wait_finished());
+  EXPECT_TRUE(seen.finished->clean());
+  EXPECT_EQ(seen.finished->num_killed(), 1U);
+}
+
+TEST_F(ShimTest, AProcessThatBecameAnotherUserIsASurvivorForAnOrdinaryOne) {
+  struct statvfs file_system {};
+  if (geteuid() != 0) GTEST_SKIP() << "making a set-uid program needs root";
+  if (statvfs(root_.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOSUID) != 0) {
+    GTEST_SKIP() << "/tmp is mounted nosuid";
+  }
+  user_ = 65534;
+  config_.set_verify_ms(300);
+  const fs::path copy = root_ / "become_user";
+  fs::copy(program("become_user"), copy);
+  ASSERT_EQ(chown(root_.c_str(), user_, user_), 0);
+  ASSERT_EQ(chown((root_ / "job").c_str(), user_, user_), 0);
+  ASSERT_EQ(chmod(copy.c_str(), 04755), 0);
+  add_shell(copy.string() + " 7 & sleep 0.2");
+  start_all();
+  ASSERT_TRUE(wait_finished());
+  EXPECT_EQ(seen.exits[0].exited(), 0);
+  EXPECT_FALSE(seen.finished->clean());
+  ASSERT_EQ(seen.finished->survivors_size(), 1);
+  const auto& survivor = seen.finished->survivors(0);
+  EXPECT_EQ(survivor.uid(), 7U);
+  EXPECT_EQ(survivor.state(), "S");
+  EXPECT_THAT(survivor.command(), HasSubstr("become_user 7"));
+  kill(survivor.pid(), SIGKILL);
+}
+
 // ---- lost agents and leases ----
 
 TEST_F(ShimTest, EndOfTheSocketEndsObedientWorkersWithinASecond) {
@@ -800,6 +901,88 @@ TEST_F(ShimTest, SleepsWhileNothingHappens) {
   EXPECT_LE(switches() - before, 1);
   stop(seconds(5));
   ASSERT_TRUE(wait_finished());
+}
+
+// ---- signals and standard input ----
+
+TEST_F(ShimTest, TellsHowManyLeadersASignalWentTo) {
+  add_shell("trap 'exit 4' USR1; echo up; while :; do sleep 0.01; done");
+  add_shell("trap 'exit 4' USR1; echo up; while :; do sleep 0.01; done");
+  start_all();
+  await_output("up");
+  ToShim message;
+  message.mutable_signal()->set_signal(SIGUSR1);
+  message.mutable_signal()->set_id(7);
+  send(message);
+  ASSERT_TRUE(wait_finished());
+  ASSERT_TRUE(seen.signalled);
+  EXPECT_EQ(seen.signalled->id(), 7U);
+  EXPECT_EQ(seen.signalled->num_ranks(), 2U);
+  EXPECT_EQ(seen.exits[1].exited(), 4);
+}
+
+TEST_F(ShimTest, TheFirstSignalOfTheLadderIsTheConfigsWhoeverClimbsIt) {
+  config_.set_stop_signal(SIGINT);
+  config_.set_grace_ms(5000);
+  add_shell("trap 'echo INT; exit 5' INT; echo up; while :; do sleep 0.01; done");
+  start_all();
+  await_output("up");
+  stop(seconds(5));
+  ASSERT_TRUE(wait_finished());
+  EXPECT_EQ(seen.exits[0].exited(), 5);
+}
+
+void feed(ToShim& message, const std::string& data, bool is_end) {
+  message.mutable_stdin()->set_data(data);
+  message.mutable_stdin()->set_eof(is_end);
+}
+
+TEST_F(ShimTest, OneWorkerGetsTheInputAndItsEnd) {
+  add_shell("cat; echo .").set_has_input(true);
+  add_shell("cat; echo .");
+  start_all();
+  ToShim message;
+  feed(message, "one ", false);
+  send(message);
+  feed(message, "two", true);
+  send(message);
+  ASSERT_TRUE(wait_finished());
+  EXPECT_EQ(seen.out[0], "one two.\n");
+  EXPECT_EQ(seen.out[1], ".\n");
+  EXPECT_EQ(seen.input_taken, 7U);
+}
+
+TEST_F(ShimTest, AWorkerThatReadsNoMoreClosesTheInput) {
+  add_shell("exec <&-; echo up; exec sleep 600").set_has_input(true);
+  start_all();
+  await_output("up");
+  ASSERT_TRUE(wait_until([&] { return seen.is_input_closed; }));
+  ToShim message;
+  feed(message, "late", true);
+  send(message);
+  stop(seconds(5));
+  ASSERT_TRUE(wait_finished());
+  EXPECT_EQ(seen.input_taken, 0U);
+}
+
+TEST_F(ShimTest, AKilledWorkersReportHasTheKernelsCounters) {
+  add(program("die_by_signal"), {"9"});
+  add(program("exit_n"), {"3"});
+  start_all();
+  ASSERT_TRUE(wait_finished());
+  EXPECT_TRUE(seen.exits[0].oom().is_node_counted());
+  EXPECT_EQ(seen.exits[0].oom().kills(), 0U);
+  EXPECT_FALSE(seen.exits[1].has_oom());
+}
+
+TEST_F(ShimTest, CoresAreAsLargeAsTheConfigAllows) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_CORE, &limit), 0);
+  config_.set_core_limit(4096);
+  add_shell("ulimit -c");  // in blocks of 512 bytes
+  start_all();
+  ASSERT_TRUE(wait_finished());
+  EXPECT_EQ(seen.out[0], limit.rlim_max >= 4096 ? "8\n" : "0\n");
 }
 
 TEST(CloseFrom, LeavesTheOneToKeepBothWays) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/sys.h"
+#include "base/unique_fd.h"
 
 namespace hvd {
 namespace {
@@ -34,10 +35,11 @@ struct ExecPlan {
   const char* executable;
   const char* cwd;
   pid_t parent = getpid();
-  int dev_null = -1;
+  int in = -1;
   int out = -1;
   int err = -1;
   int status = -1;
+  UniqueFd cgroup_procs;  // where the kernel did not start the child in its cgroup
 };
 
 ExecPlan::ExecPlan(const hvdrun::v1::WorkerSpec& spec)
@@ -83,7 +85,7 @@ void set_limits() {
 }
 
 bool connect_stdio(const ExecPlan& plan) {
-  if (dup2(plan.dev_null, STDIN_FILENO) < 0 || dup2(plan.out, STDOUT_FILENO) < 0 ||
+  if (dup2(plan.in, STDIN_FILENO) < 0 || dup2(plan.out, STDOUT_FILENO) < 0 ||
       dup2(plan.err, STDERR_FILENO) < 0) {
     return false;
   }
@@ -94,6 +96,10 @@ bool connect_stdio(const ExecPlan& plan) {
 }
 
 [[noreturn]] void run_child(const ExecPlan& plan) {
+  // Should that fail, too, it is held by descent and mark like any other process of the job.
+  if (plan.cgroup_procs.is_valid()) {
+    [[maybe_unused]] const ssize_t n = write(plan.cgroup_procs.get(), "0", 1);
+  }
   reset_signals();
   if (setsid() < 0) give_up(plan, hvdrun::v1::SPAWN_STAGE_SESSION);
   if (!connect_stdio(plan)) give_up(plan, hvdrun::v1::SPAWN_STAGE_STDIO);
@@ -126,6 +132,15 @@ bool make_pipe(Pipe& made, int bytes) {
   return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
+// The other way round: here the worker reads.
+bool make_input_pipe(Pipe& made) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  made.read_end.reset(ends[0]);
+  made.write_end.reset(ends[1]);
+  return fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0;
+}
+
 }  // namespace
 
 void occupy_standard_descriptors() {
@@ -146,20 +161,28 @@ int choose_pipe_bytes(int num_workers) {
 }
 
 tl::expected<void, SpawnFailure> start_worker(Worker& worker, const hvdrun::v1::WorkerSpec& spec,
-                                              int dev_null, int pipe_bytes) {
+                                              int dev_null, int pipe_bytes, int cgroup) {
   Pipe out;
   Pipe err;
   Pipe status;
+  Pipe in;
+  if (spec.has_input() && !make_input_pipe(in)) {
+    return tl::unexpected(SpawnFailure{hvdrun::v1::SPAWN_STAGE_PIPE, errno});
+  }
   if (!make_pipe(out, pipe_bytes) || !make_pipe(err, pipe_bytes) || !make_pipe(status, 0)) {
     return tl::unexpected(SpawnFailure{hvdrun::v1::SPAWN_STAGE_PIPE, errno});
   }
   ExecPlan plan(spec);
-  plan.dev_null = dev_null;
+  plan.in = spec.has_input() ? in.read_end.get() : dev_null;
   plan.out = out.write_end.get();
   plan.err = err.write_end.get();
   plan.status = status.write_end.get();
   int pidfd = -1;
-  const pid_t pid = sys::fork_with_pidfd(&pidfd);
+  pid_t pid = sys::fork_with_pidfd(&pidfd, cgroup);
+  if (pid < 0 && cgroup >= 0) {
+    plan.cgroup_procs.reset(openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
+    pid = sys::fork_with_pidfd(&pidfd);
+  }
   if (pid < 0) return tl::unexpected(SpawnFailure{hvdrun::v1::SPAWN_STAGE_CLONE, errno});
   if (pid == 0) run_child(plan);
   worker.pid = pid;
@@ -167,6 +190,7 @@ tl::expected<void, SpawnFailure> start_worker(Worker& worker, const hvdrun::v1::
   worker.status = std::move(status.read_end);
   worker.out = std::move(out.read_end);
   worker.err = std::move(err.read_end);
+  worker.in = std::move(in.write_end);
   return {};
 }
 

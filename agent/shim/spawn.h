@@ -18,11 +18,14 @@ void occupy_standard_descriptors();
 // user's pipes (64 MiB); beyond it every new pipe of that user shrinks to two pages.
 [[nodiscard]] int choose_pipe_bytes(int num_workers);
 
-// Fills the worker's pid and descriptors. `dev_null` is the child's stdin. All signals must be
-// blocked in the caller, so that one sent to the child before its exec is kept for it.
+// Fills the worker's pid and descriptors. `dev_null` is the child's stdin,
+// unless the spec wants a pipe. All signals must be
+// blocked in the caller, so that one sent to the child before its exec is kept for it. `cgroup` is
+// the folder in which the child is born; -1: ours.
 [[nodiscard]] tl::expected<void, SpawnFailure> start_worker(Worker& worker,
                                                             const hvdrun::v1::WorkerSpec& spec,
-                                                            int dev_null, int pipe_bytes);
+                                                            int dev_null, int pipe_bytes,
+                                                            int cgroup = -1);
 
 // What the status pipe says now.
 enum class SetUp { kUnderWay, kExecuted, kFailed };

@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/shim/oom.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "hvdrun/v1/types.pb.h"
@@ -61,6 +62,8 @@ class Worker {
   UniqueFd status;  // end of file: it has been executed
   UniqueFd out;     // held until it runs, then the log pump's
   UniqueFd err;
+  UniqueFd in;  // write end of its standard input, until it is taken; not valid: it reads /dev/null
+  OomCounter memory;  // from its exec on
   SpawnFailure failure;
 
  private:

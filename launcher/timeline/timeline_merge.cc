@@ -119,13 +119,28 @@ void add_events(std::string_view text, const TraceIndex& index, Nanos shift,
   }
 }
 
+// Why there may be less than the rank had to tell; empty: nothing is known of that.
+std::string early_end(const TimelineSpool::File& file) {
+  if (!file.error.empty()) return file.error;
+  if (file.is_disk_full) return "the disk of its node is full";
+  return file.num_bytes == 0 ? "its file is empty, as a full disk leaves it" : "";
+}
+
 void note_problems(std::uint32_t rank, const RankFile& it, const TraceIndex& index,
                    MergedTimeline& result) {
   const auto note = [&](const std::string& what) {
     result.warnings.push_back(
         fmt::format("{}: timeline of rank {}: {}", it.source->host, rank, what));
   };
-  if (!index.has_clock) return note("left out, because it has no clock in its head");
+  const std::string reason = early_end(*it.file);
+  if (!index.has_clock) {
+    return note(reason.empty() ? "left out, because it has no clock in its head"
+                               : fmt::format("nothing of it could be kept: {}", reason));
+  }
+  if (!reason.empty()) {
+    note(fmt::format("it ends early: {}; {} of it are kept", reason,
+                     counted(index.events.size(), "event")));
+  }
   // The last line of what was cut off is no surprise.
   const std::uint64_t expected = it.file->is_whole ? 0 : 1;
   if (index.num_unreadable > expected) {

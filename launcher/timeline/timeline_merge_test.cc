@@ -136,6 +136,40 @@ TEST_F(TimelineMerge, TakesWhatHasComeOfAFile) {
   EXPECT_EQ(merged().size(), 2U + 19U);
 }
 
+TEST_F(TimelineMerge, SaysWhyAFileEndsEarlyAndKeepsWhatThereIs) {
+  TimelineSpool spool = make_spool();
+  v1::FileChunk chunk;
+  chunk.set_name("rank0.json");
+  chunk.set_data(trace_of(0, seconds(1), 2));
+  chunk.set_eof(true);
+  chunk.set_disk_full(true);
+  ASSERT_TRUE(spool.add(chunk));
+  v1::FileChunk empty;
+  empty.set_name("rank1.json");
+  empty.set_eof(true);
+  ASSERT_TRUE(spool.add(empty));
+  v1::FileChunk broken;
+  broken.set_name("rank2.json");
+  broken.set_data(trace_of(2, seconds(1), 3).substr(0, 230));
+  ASSERT_TRUE(spool.add(broken));
+  broken.clear_data();
+  broken.set_eof(true);
+  broken.set_error("Input/output error");
+  ASSERT_TRUE(spool.add(broken));
+  const auto result = merge({{"node1", &spool, Nanos(0)}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->num_ranks, 2U);
+  EXPECT_THAT(
+      result->warnings,
+      ElementsAre(
+          "node1: timeline of rank 0: it ends early: the disk of its node is full; 2 events "
+          "of it are kept",
+          "node1: timeline of rank 1: nothing of it could be kept: its file is empty, as a "
+          "full disk leaves it",
+          HasSubstr("node1: timeline of rank 2: it ends early: Input/output error; ")));
+  EXPECT_TRUE(merged().is_array());
+}
+
 TEST_F(TimelineMerge, CountsLinesThatCannotBeRead) {
   TimelineSpool spool = make_spool();
   add_file(spool, "rank0.json", trace_of(0, seconds(1), 1) + "\nx\ny\n");

@@ -21,7 +21,8 @@ class TimelineSpool {
     std::uint64_t offset = 0;
     std::uint64_t num_bytes = 0;
     bool is_whole = false;
-    std::string error;  // why it ends before its end, told by the node
+    std::string error = {};     // why it ends before its end
+    bool is_disk_full = false;  // of the node, where the rank wrote it
   };
 
   [[nodiscard]] static Result<TimelineSpool> open(const std::string& folder);

@@ -1,9 +1,12 @@
 #include "launcher/transport/boot_script.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 
 namespace hvd {
@@ -11,8 +14,8 @@ namespace {
 
 constexpr std::size_t kMarkerHalf = 16;  // "HVDRUN1-" and 8 digits
 
-// Names: M marker, N file name, S size, m machine, r kernel release, n node, w why folders failed,
-// T temporary file.
+// Names: M marker, N file name, S size, W the agent's words, m machine, r kernel release, n node, w
+// why folders failed, T temporary file.
 constexpr std::string_view kPrepare =
     "umask 077;set -f;unset TIME_STYLE CDPATH;T=;w=;"
     "e(){ echo \"$M error $*\";exit 1;};"
@@ -31,7 +34,7 @@ constexpr std::string_view kLookUp =
     "case $1 in drwx------*);;*)return 1;;esac;"
     "case ${10} in -rwx------*);;*)return 1;;esac;"
     "[ \"${14}\" = $S ];};"
-    "t(){ case $1 in /*)c \"$1\"&&{ echo \"$M found $1\";exec \"$1/$N\" --stdio --marker "
+    "t(){ case $1 in /*)c \"$1\"&&{ echo \"$M found $1\";exec \"$1/$N\" $W --marker "
     "$M;};;esac;};"
     "t \"$HOME/.cache/hvdrun\";t \"$XDG_RUNTIME_DIR/hvdrun\";"
     "u=$(id -u);t /var/tmp/hvdrun-$u;t /tmp/hvdrun-$u;";
@@ -65,7 +68,7 @@ constexpr std::string_view kPlace =
     "chmod 700 \"$T\";"
     "g=$(\"$T\" --version </dev/null 2>&1)||{ f cannot run hvd-agent: $g;return;};"
     "mv -f \"$T\" \"$d/$N\"||{ f cannot be written;return;};"
-    "T=;exec \"$d/$N\" --stdio --marker $M;};"
+    "T=;exec \"$d/$N\" $W --marker $M;};"
     "p \"$HOME/.cache/hvdrun\";p \"$XDG_RUNTIME_DIR/hvdrun\";p /var/tmp/hvdrun-$u;p /tmp/hvdrun-$u;"
     "e no folder of this node can hold hvd-agent: ${w%; }";
 
@@ -84,11 +87,20 @@ std::string make_marker() {
   return fmt::format("HVDRUN1-{:016x}", number);
 }
 
-std::string boot_script(const AgentImage& agent, std::string_view marker) {
-  return fmt::format("M={};M=${{M}}{};N=hvd-agent-{};S={};A={};{}{}{}",
+bool is_plain_word(std::string_view word) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("/._-=").find(c) != std::string_view::npos;
+  };
+  return !word.empty() && std::all_of(word.begin(), word.end(), is_plain);
+}
+
+std::string boot_script(const AgentImage& agent, std::string_view marker,
+                        const std::vector<std::string>& words) {
+  return fmt::format("M={};M=${{M}}{};N=hvd-agent-{};S={};A={};W=\"{}\";{}{}{}",
                      marker.substr(0, kMarkerHalf), marker.substr(kMarkerHalf), agent.sum,
-                     agent.size, agent.machine.empty() ? own_machine() : agent.machine, kPrepare,
-                     kLookUp, kPlace);
+                     agent.size, agent.machine.empty() ? own_machine() : agent.machine,
+                     fmt::join(words, " "), kPrepare, kLookUp, kPlace);
 }
 
 std::string login_shell_command(std::string_view script) {

@@ -14,6 +14,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/transport/transport.h"
 
@@ -23,8 +24,13 @@ namespace hvd {
 [[nodiscard]] std::string make_marker();
 
 // One line without newline, single quotes, backslashes or exclamation marks, for any POSIX sh. The
-// marker stands in it in two halves: an echo of the text is no marker.
-[[nodiscard]] std::string boot_script(const AgentImage& agent, std::string_view marker);
+// marker stands in it in two halves: an echo of the text is no marker. `words`, plain ones, are
+// what the agent is started with.
+[[nodiscard]] std::string boot_script(const AgentImage& agent, std::string_view marker,
+                                      const std::vector<std::string>& words = {"--stdio"});
+
+// Letters, digits, '/', '.', '_', '-' and '=' only, and at least one: means itself in any shell.
+[[nodiscard]] bool is_plain_word(std::string_view word);
 
 // The script as a command for any login shell: sh, bash, zsh, dash, csh, tcsh, fish.
 [[nodiscard]] std::string login_shell_command(std::string_view script);

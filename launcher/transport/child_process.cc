@@ -30,7 +30,8 @@ class SpawnPlan {
     posix_spawnattr_setpgroup(&attributes_, 0);
     sigset_t defaults;
     sigemptyset(&defaults);
-    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2}) {
+    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2, SIGTSTP,
+                             SIGTTIN, SIGTTOU}) {
       sigaddset(&defaults, signal);
     }
     posix_spawnattr_setsigdefault(&attributes_, &defaults);

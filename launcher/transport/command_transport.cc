@@ -50,7 +50,7 @@ class ChildTransport final : public Transport {
   Task<Opened> open(OpenRequest request) override {
     const SteadyTime start = std::chrono::steady_clock::now();
     const std::string marker = make_marker();
-    const auto words = words_for(request.target, marker);
+    const auto words = words_for(request, marker);
     if (!words) co_return tl::unexpected(words.error());
     if (opens_.is_aborted()) co_return make_error("{}: stopped", request.target.host);
     const Phase phase = is_local() ? Phase::kStartAgent : Phase::kConnect;
@@ -65,7 +65,7 @@ class ChildTransport final : public Transport {
     BootRequest boot;
     boot.stream = helper->stream();
     boot.marker = marker;
-    if (!is_local()) boot.first_bytes = boot_script(upload_.image(), marker) + '\n';
+    if (!is_local()) boot.first_bytes = script_for(request, marker);
     boot.deadline = request.deadline;
     boot.on_phase = request.on_phase;
     const BootReport report = co_await run_boot_dialogue(loop_, upload_, std::move(boot));
@@ -83,10 +83,18 @@ class ChildTransport final : public Transport {
  private:
   [[nodiscard]] bool is_local() const { return rsh_.empty(); }
 
-  [[nodiscard]] Result<std::vector<std::string>> words_for(const Target& target,
+  [[nodiscard]] std::string script_for(const OpenRequest& request,
+                                       const std::string& marker) const {
+    return boot_script(upload_.image(), marker, request.agent_words) + '\n';
+  }
+
+  [[nodiscard]] Result<std::vector<std::string>> words_for(const OpenRequest& request,
                                                            const std::string& marker) const {
-    if (!is_local()) return expand_rsh(rsh_, target, {"sh"});
-    return std::vector<std::string>{upload_.image().path, "--stdio", "--marker", marker};
+    if (!is_local()) return expand_rsh(rsh_, request.target, {"sh"});
+    std::vector<std::string> words = {upload_.image().path};
+    words.insert(words.end(), request.agent_words.begin(), request.agent_words.end());
+    words.insert(words.end(), {"--marker", marker});
+    return words;
   }
 
   Opened failure(const OpenRequest& request, const BootReport& report, HelperProcess& helper,

@@ -98,7 +98,8 @@ class SshTransport final : public Transport {
       job->cancel();
       is_done.set();
     });
-    const std::string command = login_shell_command(boot_script(upload_.image(), marker));
+    const std::string command =
+        login_shell_command(boot_script(upload_.image(), marker, request.agent_words));
     pool_.submit([job, outcome, shared = shared_, command, &is_done] {
       if (job->is_over()) return;
       outcome->session = log_in(*job, shared->config, shared->keys, command);

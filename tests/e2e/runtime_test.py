@@ -77,18 +77,20 @@ class Registration(RuntimeJob):
     def test_rank_that_never_registers_is_named_at_the_deadline(self):
         run = self.faulty("silent", 2, "--timeout", 2)
         self.assert_code(run, 124)
-        self.assert_last_line(run, r"only 3 of 4 ranks registered; missing: rank 2 \(node2\)")
+        self.assert_last_line(run, r"only 3 of 4 ranks registered within 2 s, the program's limit",
+                              r"missing: rank 2 \(node2, pid \d+, sleeping \(S\)\)")
         self.assert_within(run.seconds, 10, "a rank that never registers, limit 2 s")
 
     def test_rank_stopped_before_it_registers_is_named_and_gone(self):
         run = self.faulty("stop-first", 2, "--timeout", 2)
         self.assert_code(run, 124)
-        self.assert_last_line(run, r"missing: rank 2 \(node2\)")
+        self.assert_last_line(run, r"missing: rank 2 \(node2, pid \d+, stopped \(T\)\)")
 
     def test_rank_that_ends_unregistered_ends_the_waiting_at_once(self):
         run = self.faulty("absent", 2, "--timeout", 60)
         self.assert_code(run, 124)
-        self.assert_last_line(run, r"missing: (rank \d \(node\d\), )*rank 2 \(node2\) ended with code 0")
+        self.assert_last_line(run, r"^hvdrun: rank 2 \(node2, pid \d+\) ended with code 0 before "
+                              "it registered; the other ranks of 4")
         self.assert_within(run.seconds, 10, "a rank that ended, limit 60 s")
 
     def test_rank_that_hangs_in_the_connection_is_told_with_its_stage(self):

@@ -1,6 +1,9 @@
-"""Signals to hvdrun, Ctrl-C on a terminal, a reader that goes away."""
+"""Signals to hvdrun, its standard input, Ctrl-C on a terminal, a reader that goes away."""
 
+import hashlib
 import os
+import random
+import re
 import signal
 import time
 
@@ -70,6 +73,66 @@ class Signals(harness.EndToEnd):
         run.signal(signal.SIGUSR2)
         self.assertEqual(run.wait(10), 0, run.report())
         self.assertEqual(len(run.out.find("got USR2", 1, count=4)), 4, run.report())
+
+    def test_verbose_tells_how_many_ranks_got_a_signal(self):
+        run = self.start_up("-v")
+        run.signal(signal.SIGUSR1)
+        self.assertEqual(run.wait(10), 128 + signal.SIGUSR1, run.report())
+        self.assert_says(run, "SIGUSR1 passed on to 4 of 4 ranks")
+        self.assert_last_line(run, r"SIGUSR1 \(10; passed on by hvdrun\)")
+
+    def test_the_users_list_of_signals_is_passed_on_and_no_other(self):
+        worker = ["bash", "-c", "trap 'echo got WINCH; exit 0' WINCH; trap 'echo got USR1' USR1; "
+                  "echo up; while :; do sleep 0.05; done"]
+        run = self.start_up("-v", "--forward-signals", "WINCH", worker=worker)
+        run.signal(signal.SIGUSR1)
+        self.assertTrue(run.err.find("SIGUSR1 is ignored", 5), run.report())
+        run.signal(signal.SIGWINCH)
+        self.assertEqual(run.wait(10), 0, run.report())
+        self.assertEqual(len(run.out.find("got WINCH", 1, count=4)), 4, run.report())
+        self.assertNotIn("got USR1", run.out.text)
+
+    def test_first_signal_of_a_stop_is_the_users(self):
+        worker = ["bash", "-c", "trap 'echo got INT; exit 130' INT; trap 'echo got TERM' TERM; "
+                  "echo up; while :; do sleep 0.05; done"]
+        run = self.start_up("--stop-signal", "INT", worker=worker)
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(10), 143, run.report())
+        self.assertEqual(run.out.text.count("got INT"), 4, run.report())
+        self.assertNotIn("got TERM", run.out.text)
+        self.assert_says(run, "4 ranks stopped by hvdrun")
+        self.assertNotIn("failed", run.err.text)
+
+    def test_first_signal_is_the_users_also_where_hvdrun_was_killed(self):
+        mark = os.path.join(self.bed.folder, "shared", "got-int-")
+        worker = ["bash", "-c", f"trap 'touch {mark}$RANK; exit 0' INT; echo up; "
+                  "while :; do sleep 0.05; done"]
+        run = self.start_up("--stop-signal", "INT", worker=worker)
+        run.signal(signal.SIGKILL)
+        run.wait(10)
+        self.seconds_until_gone(time.monotonic(), 5)
+        self.assertTrue(all(os.path.exists(f"{mark}{rank}") for rank in range(4)), run.report())
+
+    def test_signal_before_the_time_limit_lets_ranks_save(self):
+        worker = ["bash", "-c", "trap 'echo saved; exit 0' USR1; echo up; "
+                  "while :; do sleep 0.05; done"]
+        run = self.start_up("-v", "--timeout", "10", "--timeout-signal", "USR1@6", worker=worker)
+        self.assertEqual(run.wait(20), 0, run.report())
+        self.assertEqual(run.out.text.count("saved"), 4, run.report())
+        self.assertGreater(run.seconds, 3.9)
+        self.assertLess(run.seconds, 9)
+
+    def test_ignored_interrupt_stays_ignored(self):
+        """As of a job in the background of a script, whose Ctrl-C is meant for another program."""
+        words = [harness.HVDRUN, "-np", "4", "-H", FOUR, "bash", "-c",
+                 "echo up; sleep 1.5; echo end"]
+        run = harness.Run(self.bed, ["sh", "-c", "trap '' INT QUIT; exec \"$@\"", "_", *words],
+                          self.environment())
+        self.addCleanup(run.end)
+        self.assertEqual(len(run.out.find("up", 15, count=4)), 4, run.report())
+        run.signal(signal.SIGINT)
+        run.signal(signal.SIGQUIT)
+        self.assertEqual(run.wait(20), 0, run.report())
 
     def test_deaf_workers_get_the_grace_and_then_go(self):
         run = self.start_up("--grace", "1", worker=DEAF)
@@ -187,6 +250,68 @@ class Signals(harness.EndToEnd):
         self.assertEqual(run.out.text.count("/dev/null"), 2, run.report())
 
 
+class Input(harness.EndToEnd):
+    NODES = 2
+
+    def file_of(self, size):
+        path = os.path.join(self.bed.folder, "shared", f"input-{size}")
+        block = bytes(random.Random(1).randbytes(1 << 16))
+        with open(path, "wb") as file:
+            for _ in range(size // len(block)):
+                file.write(block)
+        return path
+
+    def feed(self, worker, *arguments, path="/dev/null", hosts=FOUR):
+        with open(path, "rb") as file:
+            run = self.start("-np", 4, "-H", hosts, *arguments, "bash", "-c", worker, stdin=file)
+        run.wait(60)
+        self.assert_no_workers(run)
+        return run
+
+    def test_rank_zero_gets_all_of_it_and_the_others_none(self):
+        path = self.file_of(10 << 20)
+        with open(path, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+        empty = hashlib.sha256(b"").hexdigest()
+        for hosts in (FOUR, "localhost:4"):
+            run = self.feed("cat | sha256sum", "--stdin", path=path, hosts=hosts)
+            self.assert_code(run, 0)
+            digests = {rank: lines[0].split()[0] for rank, lines in run.rank_lines().items()}
+            self.assertEqual(digests, {0: digest, 1: empty, 2: empty, 3: empty}, run.report())
+        self.tell("10 MB of standard input through four agents", run.seconds)
+
+    def test_without_the_option_nobody_gets_it(self):
+        run = self.feed("cat | wc -c", path=self.file_of(1 << 20))
+        self.assert_code(run, 0)
+        self.assertEqual(run.rank_lines(), {rank: ["0"] for rank in range(4)})
+
+    def test_rank_that_reads_no_more_is_no_failure(self):
+        run = self.feed("[ $RANK != 0 ] || head -c 5 | wc -c", "--stdin", path=self.file_of(10 << 20))
+        self.assert_code(run, 0)
+        self.assertEqual(run.rank_lines(), {0: ["5"]})
+
+    def test_nothing_is_read_ahead_of_a_rank_that_does_not_read(self):
+        read_end, write_end = os.pipe()
+        run = self.start("-np", 2, "-H", "node1:1,node2:1", "--stdin", "bash", "-c",
+                         "echo up; exec sleep 600", stdin=read_end)
+        os.close(read_end)
+        self.addCleanup(os.close, write_end)
+        self.assertEqual(len(run.out.find("up", 15, count=2)), 2, run.report())
+        os.set_blocking(write_end, False)
+        taken = 0
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            try:
+                taken += os.write(write_end, bytes(1 << 16))
+            except BlockingIOError:
+                time.sleep(0.02)
+        print(f"    taken of an endless input: {taken >> 10} KiB", flush=True)
+        self.assertLess(taken, 1 << 20)
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(20), 143, run.report())
+        self.assert_no_workers(run)
+
+
 class Terminal(harness.EndToEnd):
     NODES = 1
 
@@ -211,6 +336,27 @@ class Terminal(harness.EndToEnd):
         run = self.on_terminal("\\x03\\x03", "--grace", "30", worker=DEAF)
         self.assert_code(run, 130)
         self.assert_within(run.seconds, 10, "start, Ctrl-C twice, end")
+
+    def test_control_z_is_refused_with_one_line(self):
+        run = self.on_terminal("\\x1a\\x03")
+        self.assert_code(run, 130)
+        self.assertEqual(run.out.text.count("Ctrl-Z is refused"), 1, run.report())
+
+    def test_typed_lines_and_end_of_file_reach_rank_zero(self):
+        worker = ["bash", "-c", "echo up; [ $RANK = 0 ] || exit 0; read -r a; echo \"<$a>\"; cat"]
+        run = self.on_terminal("hi\\r\\x04", "--stdin", worker=worker)
+        self.assert_code(run, 0)
+        self.assertIn("<hi>", run.out.text)
+
+    def test_background_of_a_terminal_stops_nothing(self):
+        words = ["bash", "-c", "stty tostop; set -m; \"$@\" & wait $!", "_", harness.HVDRUN, "-np",
+                 "4", "-H", MIXED, "--stdin", "bash", "-c", "echo up; sleep 1; echo done $RANK"]
+        run = harness.Run(self.bed, [harness.PYTHON, os.path.join(harness.HERE, "on_terminal.py"),
+                                     "up", "4", "typed\\r", *words], self.environment())
+        self.addCleanup(run.end)
+        run.wait(20)
+        self.assert_code(run, 0)
+        self.assertEqual(len(set(re.findall(r"done (\d)", run.out.text))), 4, run.report())
 
     def test_closed_terminal_ends_all_with_129(self):
         run = self.on_terminal("hangup")

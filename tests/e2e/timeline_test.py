@@ -209,6 +209,22 @@ class Timeline(harness.EndToEnd):
             self.assertEqual(len(end), 1)
             self.assertIn("step 5 was the last", end[0]["args"]["reason"])
 
+    def test_full_disk_of_a_node_ends_its_files_early_and_is_named(self):
+        mount = self.on_host("node2", "mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", "/var/tmp")
+        self.assertEqual(mount.wait(5), 0, mount.report())
+        self.addCleanup(lambda: self.on_host("node2", "umount", "/var/tmp").wait(5))
+        run = self.run_job(command=(WORKER, 5, 5000))
+        self.assert_code(run, 0)
+        for rank in (2, 3):
+            self.assert_says(run, rf"warning: node2: timeline of rank {rank}: it ends early: the disk "
+                                  r"of its node is full; [1-9]\d* events of it are kept\n")
+        self.assertNotIn("no clock", run.err.text)
+        trace = read(self.file)
+        self.assert_in_order(trace)
+        kept = [len(timed(trace, pid=rank)) for rank in range(4)]
+        self.assertGreater(min(kept), 0)
+        self.assertLess(max(kept[2:]), min(kept[:2]))
+
     def test_bound_of_size(self):
         run = self.run_job("--timeline-max-mb", 1, command=(WORKER, 5, 5000))
         self.assert_code(run, 0)

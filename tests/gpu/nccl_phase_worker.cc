@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   const Plan plan{argv[1], argv[2], atoi(argv[3]), milliseconds(atoi(argv[4]))};
   plan.pass("before_id", place->rank);
   hvd::InitOptions options;
-  options.device = 0;
+  options.device = hvd::may_share_gpus() ? 0 : place->local_rank;
   const bool is_at_start = plan.phase == "before_id" || plan.phase == "in_init";
   if (is_at_start) options.start_timeout = plan.deadline;
   auto job = hvd::Runtime::init(options);

@@ -1,6 +1,8 @@
 """Several NCCL ranks on one GPU, under hvdrun with agents of the command transport: sums are exact, a
 training is the single process's, and a rank that is killed, stopped or late ends the job in time.
 
+Where there are several GPUs, the same with one rank on each, also as hosts that see one GPU each.
+
 NCCL refuses two ranks on a GPU; HVDRUN_ALLOW_SHARED_GPU=1 is the runtime's switch for such tests. Without
 a GPU the file is skipped (exit code 77). Programs: $BIN_FOLDER/{hvdrun,petrv2}, $EXAMPLES_FOLDER,
 $PHASE_WORKER.
@@ -33,6 +35,17 @@ SPARE = 8.0     # s, for a process to take its GPU down
 
 def has_gpu():
     return os.path.exists("/dev/nvidiactl") and shutil.which("nvidia-smi") is not None
+
+
+def memory_in_use():
+    """MiB of each GPU."""
+    if not has_gpu():
+        return []
+    words = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    return [int(line) for line in subprocess.run(words, capture_output=True, text=True).stdout.split()]
+
+
+NUM_GPUS = len(memory_in_use())
 
 
 def four_hosts(ranks):
@@ -192,6 +205,70 @@ class Faults(unittest.TestCase):
                 os.kill(pid, signal.SIGCONT)
             except ProcessLookupError:
                 pass  # ended with its job
+
+
+@unittest.skipUnless(NUM_GPUS > 1, "no several GPUs here")
+class SeveralGpus(unittest.TestCase):
+    """One rank on each GPU."""
+
+    def test_sums(self):
+        done = subprocess.run([BIN / "hvdrun", "-np", str(NUM_GPUS), "-H", f"localhost:{NUM_GPUS}",
+                               EXAMPLES / "all_reduce_bench", "--device", "cuda", "-b", "64K", "-e", "1G",
+                               "-f", "8", "-n", "20", "-w", "5"],
+                              capture_output=True, text=True, timeout=120)
+        self.check(done)
+
+    def test_sums_of_hosts_with_a_gpu_each(self):
+        """Hosts that NCCL takes for two: it goes over the network."""
+        hosts = [f"host{gpu}" for gpu in range(NUM_GPUS)]
+        see = " ".join(f"{name}) export CUDA_VISIBLE_DEVICES={gpu};;" for gpu, name in enumerate(hosts))
+        rsh = f"sh -c 'case $0 in {see} esac; export NCCL_HOSTID=$0; exec \"$@\"' {{host}} {{command}}"
+        done = subprocess.run([BIN / "hvdrun", "-np", str(NUM_GPUS), "-H", ",".join(f"{h}:1" for h in hosts),
+                               "--transport", "command", "--rsh", rsh,
+                               EXAMPLES / "all_reduce_bench", "--device", "cuda", "-b", "64K", "-e", "64M",
+                               "-f", "8", "-n", "10", "-w", "3"],
+                              capture_output=True, text=True, timeout=120)
+        self.check(done)
+
+    def check(self, done):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = re.findall(r"(\d+) +\d+ +float32 +([\d.]+) +[\d.]+ +([\d.]+) +(\d+) +([\d.]+) +[\d.]+ +"
+                          r"([\d.]+) +(\d+)", done.stdout)
+        self.assertTrue(rows, done.stdout)
+        for size, time_out, rate_out, wrong_out, time_in, rate_in, wrong_in in rows:
+            print(f"    {NUM_GPUS} GPUs, {size} bytes: {time_out} us, {rate_out} GB/s; in place {time_in} us, "
+                  f"{rate_in} GB/s", flush=True)
+            self.assertEqual((wrong_out, wrong_in), ("0", "0"), done.stdout)
+
+    def test_a_rank_is_lost_in_a_collective(self):
+        for fault, codes in (("kill", (128 + signal.SIGKILL,)), ("stop", (71, 72))):
+            before = memory_in_use()
+            mark = str(uuid.uuid4())
+            run = subprocess.Popen([str(BIN / "hvdrun"), "-np", str(NUM_GPUS), "-H", f"localhost:{NUM_GPUS}",
+                                    "--grace", f"{GRACE:g}", "-x", f"HVT={mark}", PHASE_WORKER,
+                                    "in_collective", fault, "1", str(int(DEADLINE * 1000))],
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            for line in run.stdout:
+                if line.rstrip().endswith("running"):
+                    break
+            time.sleep(0.5)
+            during = memory_in_use()
+            Faults.strike(fault, mark)
+            began = time.monotonic()
+            try:
+                text, _ = run.communicate(timeout=DEADLINE + GRACE + SPARE)
+            finally:
+                run.kill()
+            seconds = time.monotonic() - began
+            after = memory_in_use()
+            last = [line for line in text.splitlines() if line.strip()][-1]
+            print(f"    {fault}: code {run.returncode} after {seconds:.2f} s, memory {before} {during} {after} "
+                  f"MiB: {last}", flush=True)
+            self.assertIn(run.returncode, codes, text)
+            self.assertRegex(text, r"rank 1\b")
+            self.assertEqual(processes_of(mark), [], text)
+            self.assertTrue(all(d > b for b, d in zip(before, during)), (before, during))
+            self.assertTrue(all(a - b < 50 for b, a in zip(before, after)), (before, after))
 
 
 def processes_of(mark):

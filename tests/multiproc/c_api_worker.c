@@ -54,6 +54,51 @@ static int check_refusals(hvdrun_runtime* job) {
   return 0;
 }
 
+/* On one rank only, as a mistake of a program is; the others notice nothing of it. */
+static int check_mistakes(hvdrun_runtime* job) {
+  hvdrun_communicator* const ranks = hvdrun_cpu(job);
+  hvdrun_runtime* second = NULL;
+  int32_t value = 7;
+  int32_t all[kMaxRanks] = {0};
+
+  EXPECT(hvdrun_init(NULL, &second) == 2 && second == NULL);
+  EXPECT(strstr(hvdrun_last_error(), "a rank already") != NULL);
+  EXPECT(hvdrun_all_reduce(ranks, NULL, 1, HVDRUN_INT32, HVDRUN_SUM, 1, NULL) == 2);
+  EXPECT(strstr(hvdrun_last_error(), "hvdrun_all_reduce: 1 elements, but the pointer") != NULL);
+  EXPECT(hvdrun_all_reduce(ranks, &value, 1, HVDRUN_INT32, HVDRUN_SUM, 0.5, NULL) == 2);
+  EXPECT(hvdrun_all_reduce(ranks, &value, SIZE_MAX, HVDRUN_INT32, HVDRUN_SUM, 1, NULL) == 2);
+  EXPECT(strstr(hvdrun_last_error(), "more than memory can hold") != NULL);
+  EXPECT(hvdrun_broadcast(ranks, NULL, 1, HVDRUN_INT32, 0, NULL) == 2);
+  EXPECT(hvdrun_broadcast(ranks, &value, 1, HVDRUN_INT32, -1, NULL) == 2);
+  EXPECT(hvdrun_broadcast(ranks, &value, 1, HVDRUN_INT32, hvdrun_size(job), NULL) == 2);
+  EXPECT(strstr(hvdrun_last_error(), "hvdrun_broadcast: there is no rank") != NULL);
+  EXPECT(hvdrun_broadcast(ranks, &value, SIZE_MAX / 4 + 2, HVDRUN_INT32, 0, NULL) == 2);
+  EXPECT(hvdrun_all_gather(ranks, &value, NULL, 1, HVDRUN_INT32, NULL) == 2);
+  EXPECT(hvdrun_all_gather(ranks, NULL, all, 1, HVDRUN_INT32, NULL) == 2);
+  /* Fits for one rank, not for all of them. */
+  EXPECT(hvdrun_all_gather(ranks, &value, all, SIZE_MAX / 8, HVDRUN_INT32, NULL) == 2);
+  EXPECT(hvdrun_reduce_scatter(ranks, NULL, &value, 1, HVDRUN_INT32, HVDRUN_SUM, 1, NULL) == 2);
+  EXPECT(hvdrun_reduce_scatter(ranks, all, &value, SIZE_MAX / 8, HVDRUN_INT32, HVDRUN_SUM, 1,
+                               NULL) == 2);
+  EXPECT(hvdrun_rank(NULL) == -1 && hvdrun_cross_size(NULL) == -1 && hvdrun_cpu(NULL) == NULL);
+  EXPECT(strcmp(hvdrun_host(NULL), "") == 0 && strcmp(hvdrun_launcher(NULL), "") == 0);
+  EXPECT(hvdrun_cuda(NULL, NULL) == 2);
+  hvdrun_abort(NULL, "of nobody");
+  EXPECT(value == 7);
+  return 0;
+}
+
+/* Handles of a job that has ended. */
+static int check_after_the_end(hvdrun_runtime* job, hvdrun_communicator* ranks) {
+  hvdrun_runtime* second = NULL;
+  EXPECT(hvdrun_rank(job) == -1);
+  EXPECT(hvdrun_barrier(ranks, NULL) == 2);
+  EXPECT(hvdrun_finalize(job, 0) == 2);
+  EXPECT(strstr(hvdrun_last_error(), "finalized already") != NULL);
+  EXPECT(hvdrun_init(NULL, &second) == 2 && second == NULL);
+  return 0;
+}
+
 /* Rank 0 aborts once all are in the barriers; each rank's own then ends. */
 static int check_abort(hvdrun_runtime* job) {
   hvdrun_communicator* const ranks = hvdrun_cpu(job);
@@ -70,11 +115,13 @@ static int check_abort(hvdrun_runtime* job) {
 
 int main(int argc, char** argv) {
   hvdrun_runtime* job = NULL;
+  hvdrun_communicator* ranks = NULL;
   hvdrun_options options = HVDRUN_OPTIONS_INIT;
   int code;
   options.start_timeout_ms = 60000;
   options.plan = "of the test in C";
   EXPECT(strcmp(hvdrun_last_error(), "") == 0);
+  if (argc > 1 && strcmp(argv[1], "leave") == 0) hvdrun_leave(NULL, 74, "before a job");
   code = hvdrun_init(&options, &job);
   if (code != 0) {
     fprintf(stderr, "%s\n", hvdrun_last_error());
@@ -87,6 +134,9 @@ int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "abort") == 0) return check_abort(job);
   if (check_collectives(hvdrun_cpu(job), hvdrun_rank(job), hvdrun_size(job)) != 0) return 1;
   if (check_refusals(job) != 0) return 1;
+  if (hvdrun_rank(job) == 1 && check_mistakes(job) != 0) return 1;
+  if (check_collectives(hvdrun_cpu(job), hvdrun_rank(job), hvdrun_size(job)) != 0) return 1;
+  ranks = hvdrun_cpu(job);
   EXPECT(hvdrun_finalize(job, 20000) == 0);
-  return 0;
+  return check_after_the_end(job, ranks);
 }

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 WORKER = os.environ["WORKER"]
@@ -18,7 +19,7 @@ C_WORKER = os.environ["C_WORKER"]
 EXAMPLES = pathlib.Path(os.environ["EXAMPLES"])
 HVDRUN = os.environ.get("HVDRUN_BIN")
 LIMIT = 120  # s, for a busy machine
-LAUNCHERS = re.compile(r"^(RANK|WORLD_SIZE|LOCAL_|GROUP_|MASTER_|TORCHELASTIC_|OMPI_|PMI_|MPI_|SLURM_|HVDRUN_|HOROVOD_)")
+LAUNCHERS = re.compile(r"^(RANK|WORLD_SIZE|LOCAL_|GROUP_|MASTER_|TORCHELASTIC_|OMPI_|PMIX?_|MPI_|SLURM_|HVDRUN_|HOROVOD_)")
 
 
 def torchrun(rank, size, port=None):
@@ -41,6 +42,10 @@ def mpich(rank, size):
 def srun_on_two_nodes(rank, size):
     return {"SLURM_PROCID": rank, "SLURM_NTASKS": size, "SLURM_LOCALID": rank % (size // 2),
             "SLURM_NODEID": rank // (size // 2), "SLURM_JOB_ID": 7, "SLURM_STEP_ID": 0}
+
+
+def by_hand(rank, size):
+    return {"RANK": rank, "WORLD_SIZE": size}
 
 
 def free_port():
@@ -95,6 +100,13 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual(job.codes, [0] * len(expected), job.errors)
         self.assertEqual([output.strip() for output in job.outputs], expected)
 
+    def assert_refused(self, job, code, pattern):
+        """Every rank says one line."""
+        self.assertEqual(job.codes, [code] * len(job.codes), job.errors)
+        for text in job.errors:
+            self.assertRegex(text, pattern)
+            self.assertEqual(text.count("\n"), 1, text)
+
     def one_node(self, size, launcher):
         return [f"rank {r} of {size}, local {r} of {size}, cross 0 of 1, by '{launcher}'"
                 for r in range(size)]
@@ -133,7 +145,43 @@ class Launchers(RuntimeTest):
     def test_half_set_variables_are_named(self):
         job = self.run_ranks(1, lambda rank, size: {"RANK": 0, "LOCAL_RANK": 0})
         self.assertEqual(job.codes, [2])
-        self.assertIn("WORLD_SIZE is not set", job.errors[0])
+        self.assertRegex(job.errors[0], r"WORLD_SIZE, HVDRUN_INIT .*are not set")
+
+    def test_ranks_by_hand_lack_all_that_is_missing_in_one_sentence(self):
+        job = self.run_ranks(2, by_hand)
+        self.assert_refused(job, 2, r"LOCAL_RANK, LOCAL_WORLD_SIZE .*, HVDRUN_INIT .* are not set")
+
+    def test_ranks_by_hand_count_how_many_a_node_has(self):
+        job = self.run_ranks(2, lambda rank, size: {**by_hand(rank, size), "LOCAL_RANK": rank},
+                             **self.meet_in_folder)
+        self.assert_places(job, self.one_node(2, "torchrun"))
+
+    def test_equal_local_ranks_of_a_node_are_refused(self):
+        job = self.run_ranks(3, by_hand, LOCAL_RANK=0, **self.meet_in_folder)
+        self.assert_refused(job, 73, r"ranks 0 and 1 are both local rank 0 of ")
+
+    def test_variables_that_make_no_sense_are_refused_by_name(self):
+        for name, value in (("HVDRUN_ADDRESS", "192.0.2.7"), ("HVDRUN_ADDRESS", "head"),
+                            ("HVDRUN_ABORT_TIMEOUT_MS", "soon"), ("HVDRUN_INIT", "file:///proc"),
+                            ("HVDRUN_INIT", "file:///none/such"), ("HOROVOD_TIMELINE", "/tmp"),
+                            ("HOROVOD_TIMELINE", "/dev/null")):
+            with self.subTest(name=name, value=value):
+                job = self.run_ranks(2, torchrun, **{**self.meet_in_folder, name: value})
+                self.assert_refused(job, 2, f"{name}={value}[: ]")
+
+    def test_variables_without_effect_are_told_once(self):
+        job = self.run_ranks(2, torchrun, HOROVOD_CYCLE_TIME=5, HOROVOD_AUTOTUNE=1,
+                             **self.meet_in_folder)
+        self.assert_places(job, self.one_node(2, "torchrun"))
+        self.assertRegex(job.errors[0], r"HOROVOD_CYCLE_TIME=5, HOROVOD_AUTOTUNE=1 have no effect")
+        self.assertEqual(job.errors[1], "")
+
+    def test_a_rank_lifts_its_limit_of_open_files(self):
+        low = ("bash", "-c", 'ulimit -Sn 64; ulimit -Hn 256; exec "$0" "$@"', WORKER, "limits")
+        job = self.run_ranks(2, lambda rank, size: torchrun(rank, size), *low, **self.meet_in_folder)
+        self.assertEqual(job.codes, [0, 0], job.errors)
+        for output in job.outputs:
+            self.assertEqual(output.splitlines()[0], "256 256")
 
     @unittest.skipUnless(HVDRUN, "HVDRUN_BIN is not set")
     def test_hvdrun_gives_its_own(self):
@@ -158,6 +206,48 @@ class Meetings(RuntimeTest):
                 self.assertEqual(job.codes, [124], job.errors)
                 self.assertRegex(job.errors[0], r"missing.*\b1\b|rank 1")
 
+    def test_a_rank_zero_that_never_comes_is_told(self):
+        port = free_port()
+        job = Job([([WORKER, "ok"], {**torchrun(1, 2), "HVDRUN_INIT": f"tcp://127.0.0.1:{port}",
+                                     "START_TIMEOUT_MS": 800})])
+        self.assert_refused(job, 124, rf"nobody listens at 127\.0\.0\.1:{port} \(rank 0 would\)")
+
+    def test_a_host_that_is_unknown_is_told_at_once(self):
+        job = self.run_ranks(2, torchrun, HVDRUN_INIT="tcp://no such host:1234")
+        self.assert_refused(job, 2, r"tcp://no such host:1234.*host 'no such host' cannot be found")
+
+    def test_an_address_that_is_not_rank_zeros_is_told(self):
+        job = Job([([WORKER, "ok"], {**torchrun(0, 2), "HVDRUN_INIT": f"tcp://192.0.2.7:{free_port()}"})])
+        self.assert_refused(job, 2, r"tcp://192\.0\.2\.7:\d+ does not lead to it")
+
+    def test_a_rank_of_another_job_is_refused_and_harms_nobody(self):
+        where = f"tcp://127.0.0.1:{free_port()}"
+
+        def command(rank, size, run):
+            return [WORKER, "ok"], {**torchrun(rank, size), "HVDRUN_INIT": where,
+                                    "TORCHELASTIC_RUN_ID": run}
+
+        first = {}
+        rank_zero = threading.Thread(target=lambda: first.update(job=Job([command(0, 2, "a")])))
+        rank_zero.start()
+        strangers = Job([command(1, 2, "b"), command(2, 3, "a")])
+        second = Job([command(1, 2, "a")])
+        rank_zero.join()
+        self.assertEqual(strangers.codes, [73, 73], strangers.errors)
+        for text, name in zip(strangers.errors, ("run b, 2", "run a, 3")):
+            self.assertRegex(text, r"another job \(torchrun run a, 2 ranks\) meets there than this "
+                                   rf"rank's \(torchrun {name} ranks\)")
+            self.assertEqual(text.count("\n"), 1, text)
+        self.assertEqual(first["job"].codes + second.codes, [0, 0], second.errors)
+        self.assertEqual(len(re.findall("of another job .* was turned away", first["job"].errors[0])), 2)
+
+    def test_jobs_of_two_names_share_a_folder(self):
+        ranks = [(rank, run) for run in "ab" for rank in (0, 1)]
+        job = Job([([WORKER, "ok"], {**torchrun(rank, 2), **self.meet_in_folder,
+                                     "TORCHELASTIC_RUN_ID": run}) for rank, run in ranks])
+        self.assert_places(job, 2 * self.one_node(2, "torchrun"))
+        self.assertEqual(os.listdir(self.folder), [])
+
     def test_a_port_that_is_taken_is_told(self):
         port = free_port()
         with socket.socket() as other:
@@ -165,8 +255,7 @@ class Meetings(RuntimeTest):
             other.listen()
             job = Job([([WORKER, "ok"],
                         {**torchrun(0, 2), "HVDRUN_INIT": f"tcp://127.0.0.1:{port}"})])
-        self.assertEqual(job.codes, [70])
-        self.assertIn(f"cannot listen at port {port}", job.errors[0])
+        self.assert_refused(job, 2, f"cannot listen at port {port} .*another program or job")
 
     def test_another_plan_is_refused_on_every_rank(self):
         for where in (self.meet_in_folder, {"HVDRUN_INIT": f"tcp://127.0.0.1:{free_port()}"}):
@@ -195,6 +284,12 @@ class Ends(RuntimeTest):
         self.assertEqual(job.codes, [71, 74], job.errors)
         self.assertRegex(job.errors[1], r"rank 1 on .*: of its own accord")
         self.assertIn("of its own accord", job.errors[0])
+
+    def test_broadcasts_from_different_roots_end_all_ranks(self):
+        job = self.run_ranks(3, torchrun, WORKER, "roots", **self.meet_in_folder)
+        self.assertEqual(job.codes, [73] * 3, job.errors)
+        for text in job.errors:
+            self.assertRegex(text, r"is in another operation \(broadcast from rank \d of 1 float64")
 
     @unittest.skipUnless(HVDRUN, "HVDRUN_BIN is not set")
     def test_hvdrun_ends_ranks_that_wait_for_nobody(self):
@@ -225,6 +320,10 @@ class InterfaceForC(RuntimeTest):
         job = self.run_ranks(2, torchrun, C_WORKER, "abort", **self.meet_in_folder)
         self.assertEqual(job.codes, [75, 75], job.errors)
         self.assertIn("after an abort", job.errors[0])
+
+    def test_leaving_without_a_job_ends_with_its_reason(self):
+        job = Job([([C_WORKER, "leave"], {})])
+        self.assert_refused(job, 74, "before a job")
 
 
 class Examples(RuntimeTest):

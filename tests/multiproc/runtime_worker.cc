@@ -5,9 +5,12 @@
 //     plan      registers a plan that no other rank has
 //     leave     rank 1 leaves with code 74 ("of its own accord") in the middle of all-reduces
 //     vanish    rank 1 ends with code 9 without a word in the middle of all-reduces
+//     limits    as ok, and tells its limits of open files: "soft hard"
+//     roots     as ok, but every rank broadcasts from itself first
 //     idle      as vanish, but the others wait for nothing and nobody
 // START_TIMEOUT_MS in the environment: of init. Errors end it as they should end a worker.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -43,7 +46,25 @@ void go_wrong(hvd::Runtime& job, std::string_view mode) {
   }
 }
 
+void print_limits() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  fmt::print("{} {}\n", limit.rlim_cur, limit.rlim_max);
+}
+
+hvd::Result<void> broadcast_from_self(hvd::Communicator& ranks) {
+  double value = 0;
+  const auto done = ranks.broadcast(&value, 1, hvd::DataType::kFloat64, ranks.rank(), kCall);
+  if (!done) return hvd::collective_error(ranks, done.error());
+  return {};
+}
+
 hvd::Result<void> work(hvd::Runtime& job, std::string_view mode) {
+  if (mode == "limits") print_limits();
+  if (mode == "roots") {
+    auto done = broadcast_from_self(job.cpu());
+    if (!done) return done;
+  }
   for (int i = 0; i < kSteps; ++i) {
     auto done = step(job.cpu());
     if (!done) return done;

@@ -4,7 +4,8 @@
 //                  [--fault NAME] [--fault-rank R] [--fault-step K]
 // Faults: version plan rdma gpu (another registration), double (claims rank 0), absent (ends with 0
 // unregistered), silent (never registers), stop-first and stop (SIGSTOP to itself), connect (stays
-// there), lag (hands no collective over any more), early (ends with 0 in mid-training).
+// there), lag (hands no collective over any more), early (ends with 0 in mid-training), missed (the
+// same, and the others miss it), killed (SIGKILL to itself, 0.3 s after the others have missed it).
 // Prints "rank R done", "rank R aborts: REASON" (exit 71), "rank R dumps: REASON"; a failed
 // registration ends with the error's code.
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -89,6 +91,9 @@ class Worker {
     enter("running");
     for (int step = 0; step < arguments_.number("steps"); ++step) {
       if (step == arguments_.number("fault-step") && has_fault("early")) return 0;
+      if (step == arguments_.number("fault-step")) {
+        if (const auto code = miss_or_be_missed()) return *code;
+      }
       if (!train(step)) return 1;
     }
     enter("finalizing");
@@ -97,6 +102,21 @@ class Worker {
   }
 
  private:
+  // The exit code, if this step is the last one.
+  std::optional<int> miss_or_be_missed() {
+    const std::string& fault = arguments_.values.at("fault");
+    if (fault != "missed" && fault != "killed") return std::nullopt;
+    std::this_thread::sleep_for(milliseconds(300));  // a heartbeat has told that all are running
+    if (!has_fault(fault)) {
+      if (fault == "missed") std::this_thread::sleep_for(milliseconds(100));
+      return kPeerLost;
+    }
+    if (fault == "missed") return 0;
+    std::this_thread::sleep_for(milliseconds(300));
+    raise(SIGKILL);
+    return std::nullopt;
+  }
+
   [[nodiscard]] bool has_fault(const std::string& name) const {
     return arguments_.values.at("fault") == name && arguments_.number("fault-rank") == rank_;
   }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -97,7 +98,7 @@ class Parallel(Training):
         run = subprocess.run([HVDRUN, "-np", "4", "bash", "-c", words], capture_output=True, text=True,
                              timeout=60)
         self.assertEqual(run.returncode, 73, run.stderr)
-        self.assertIn("ranks 3 differ from rank 0", run.stderr)
+        self.assertIn("--seed is 1 on rank 3 and 0 on ranks 0-2; give all ranks the same", run.stderr)
 
     def test_start_tells_batch_rate_and_rule(self):
         run = self.train("--steps", 1, "--accumulate", 2, ranks=2)
@@ -146,10 +147,13 @@ class Resuming(Training):
         process = self.start("--epochs", 1000, ranks=4, out=out)
         self.wait_for_step(process, 3)
         found = subprocess.run(["pgrep", "-f", f"^{PETRV2} train .*--out {out}"], capture_output=True, text=True)
-        os.kill(int(found.stdout.split()[-1]), signal.SIGTERM)
+        pid = int(found.stdout.split()[-1])
+        rank = re.search(rb"\0RANK=(\d+)\0", pathlib.Path(f"/proc/{pid}/environ").read_bytes())[1].decode()
+        os.kill(pid, signal.SIGTERM)
         text, _ = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 143, text)
         self.assertEqual(len(re.findall("stopped after step", text)), 4, text)
+        self.assertRegex(text.splitlines()[-1], rf"rank {rank} .* received SIGTERM \(not sent by hvdrun\)")
         self.train("--epochs", 1000, "--steps", 1, ranks=4, out=out)
 
     def wait_for_step(self, process, step):

@@ -9,7 +9,8 @@
  *   code = hvdrun_finalize(job, 30000);
  *
  * Every int result: 0, or the exit code that the process should end with, 1 to 255
- * (docs/runtime.md); hvdrun_last_error() then has the sentence.
+ * (docs/runtime.md); hvdrun_last_error() then has the sentence. 2: an argument is wrong (a NULL, a
+ * count that no memory holds, a handle of no job); then nothing was begun and nobody is harmed.
  *
  * Threads: one at a time, except hvdrun_leave, hvdrun_abort and hvdrun_last_error, which any thread
  * may call. Handles belong to the library: a communicator lives as long as its runtime.
@@ -68,9 +69,11 @@ typedef struct hvdrun_call {
  * the thread's next such call. */
 const char* hvdrun_last_error(void);
 
-/* By every rank, once in a process's life. options may be NULL. *job is set on success only. */
+/* By every rank, once in a process's life; a second one is refused (2), and the first job goes on.
+ * options may be NULL. *job is set on success only. */
 int hvdrun_init(const hvdrun_options* options, hvdrun_runtime** job);
 
+/* Of no job: -1, and "" of the texts. */
 int hvdrun_rank(const hvdrun_runtime* job);
 int hvdrun_size(const hvdrun_runtime* job);
 int hvdrun_local_rank(const hvdrun_runtime* job);
@@ -81,7 +84,7 @@ int hvdrun_cross_size(const hvdrun_runtime* job);
 const char* hvdrun_launcher(const hvdrun_runtime* job);
 const char* hvdrun_host(const hvdrun_runtime* job);
 
-/* Between the CPUs: a call returns when its operation is complete. */
+/* Between the CPUs: a call returns when its operation is complete. NULL: of no job. */
 hvdrun_communicator* hvdrun_cpu(hvdrun_runtime* job);
 /* Between the GPUs, by every rank; the first call connects them. A call returns when its operation
  * is on the stream; hvdrun_wait returns when it is complete. */

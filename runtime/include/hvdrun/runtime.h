@@ -14,7 +14,7 @@
 // written down, all communicators are aborted, and the process ends with the cause's exit code
 // within 10 s (HVDRUN_ABORT_TIMEOUT_MS), whatever hangs.
 //
-// Lifecycle: one at a time in a process; made by init(), ended by finalize() (all ranks) or
+// Lifecycle: one in a process's life; made by init(), ended by finalize() (all ranks) or
 // leave(), destroyed. Threads: one at a time, except leave(), which any thread may call.
 #pragma once
 
@@ -50,9 +50,9 @@ struct InitOptions {
 
 class Runtime {
  public:
-  // Once in a process's life, by every rank. The error's code is the exit code to end with: 2 for
-  // the environment, 71 for a peer that went, 73 for ranks that do not fit together, 124 for the
-  // start's time limit, 70 for the rest.
+  // Once in a process's life, by every rank; a second call is refused (2) and harms nothing. The
+  // error's code is the exit code to end with: 2 for the environment, 71 for a peer that went, 73
+  // for ranks that do not fit together, 124 for the start's time limit, 70 for the rest.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> init(const InitOptions& options);
   ~Runtime();
   Runtime(const Runtime&) = delete;

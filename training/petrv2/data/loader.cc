@@ -1,34 +1,15 @@
 #include "training/petrv2/data/loader.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <new>
 #include <numeric>
 #include <system_error>
 #include <utility>
 
+#include "base/signals_blocked.h"
+
 namespace hvd::petrv2 {
 namespace {
-
-// New threads take no signals while one of these lives: they are for the thread that trains.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t blocked;
-    sigfillset(&blocked);
-    // A thread's own faults: blocked, they would end the process without the handler's word.
-    for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&blocked, fault);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 // Boxes of each micro-batch of each rank.
 std::vector<std::uint32_t> count_boxes(const std::vector<SampleEntry>& entries,

@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::int64_t kBoxValues = 9;
 
-at::Tensor images_of(const std::vector<Sample>& samples, bool is_on_gpu) {
+at::Tensor images_of(const std::vector<Sample>& samples, bool is_for_gpu) {
   const Sample& first = samples.front();
   const auto num_samples = static_cast<std::int64_t>(samples.size());
   at::Tensor images = at::empty({num_samples, kNumViews, first.height, first.width, 3},
-                                at::TensorOptions(at::kByte).pinned_memory(is_on_gpu));
+                                at::TensorOptions(at::kByte).pinned_memory(is_for_gpu));
   auto* to = images.mutable_data_ptr<std::uint8_t>();
   for (const Sample& sample : samples) {
     TORCH_CHECK(sample.images.size() == first.images.size(), "samples of several sizes");
@@ -40,21 +40,27 @@ Targets targets_of(const Sample& sample) {
 
 }  // namespace
 
-Batch make_batch(const std::vector<Sample>& samples, const Petrv2& model, bool is_on_gpu) {
+HostBatch host_batch(const std::vector<Sample>& samples, bool is_for_gpu) {
   const auto num_samples = static_cast<std::int64_t>(samples.size());
-  Batch batch;
-  batch.image = model.normalise(images_of(samples, is_on_gpu));
-  batch.lidar2img = at::empty({num_samples, kNumViews, 4, 4}, at::kDouble);
-  batch.time_delta = at::empty({num_samples}, at::kDouble);
-  auto* matrix = batch.lidar2img.mutable_data_ptr<double>();
-  auto* delta = batch.time_delta.mutable_data_ptr<double>();
+  HostBatch host;
+  host.images = images_of(samples, is_for_gpu);
+  host.rest.lidar2img = at::empty({num_samples, kNumViews, 4, 4}, at::kDouble);
+  host.rest.time_delta = at::empty({num_samples}, at::kDouble);
+  auto* matrix = host.rest.lidar2img.mutable_data_ptr<double>();
+  auto* delta = host.rest.time_delta.mutable_data_ptr<double>();
   for (const Sample& sample : samples) {
-    for (const Matrix4& view : sample.lidar2img)
+    for (const Matrix4& view : sample.lidar2img) {
       matrix = std::copy(view.begin(), view.end(), matrix);
+    }
     *delta++ = sample.time_delta;
-    batch.targets.push_back(targets_of(sample));
+    host.rest.targets.push_back(targets_of(sample));
   }
-  return batch;
+  return host;
+}
+
+Batch on_device(HostBatch host, const Petrv2& model) {
+  host.rest.image = model.normalise(host.images);
+  return std::move(host.rest);
 }
 
 }  // namespace hvd::petrv2

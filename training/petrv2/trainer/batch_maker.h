@@ -1,4 +1,5 @@
-// Samples of the loader as one Batch of the model. Thread: the trainer's.
+// Samples of the loader as one Batch of the model, in two steps: on the host, ahead of time and on
+// any thread, then on the device.
 #pragma once
 
 #include <vector>
@@ -9,9 +10,16 @@
 
 namespace hvd::petrv2 {
 
-// All samples of one size, that of the model's configuration. For a GPU the images go through
+struct HostBatch {
+  at::Tensor images;  // (B, 12, H, W, 3) uint8 RGB; page-locked for a GPU
+  Batch rest;         // all but Batch::image
+};
+
+// All samples of one size, that of the model's configuration. For a GPU the images lie in
 // page-locked memory, so that their copy does not wait.
-[[nodiscard]] Batch make_batch(const std::vector<Sample>& samples, const Petrv2& model,
-                               bool is_on_gpu);
+[[nodiscard]] HostBatch host_batch(const std::vector<Sample>& samples, bool is_for_gpu);
+
+// Thread: the trainer's.
+[[nodiscard]] Batch on_device(HostBatch host, const Petrv2& model);
 
 }  // namespace hvd::petrv2

@@ -1,7 +1,8 @@
 #include "training/petrv2/trainer/rank_agreement.h"
 
+#include <algorithm>
+
 #include "runtime/worker_exit.h"
-#include "training/formats/crc32c.h"
 
 namespace hvd::petrv2 {
 namespace {
@@ -45,24 +46,36 @@ Result<void> RankAgreement::check_all_ready(const Result<void>& own) {
   return {};
 }
 
-Result<void> RankAgreement::check_same_job(const std::string& description) {
-  const std::uint32_t own = crc32c(description);
-  std::vector<std::uint8_t> all(sizeof own * static_cast<std::size_t>(communicator_.size()));
-  if (auto done = communicator_.all_gather(&own, all.data(), sizeof own, DataType::kUint8, call_);
-      !done) {
-    return collective_error(communicator_, done.error());
+// Of every rank, in the order of the ranks.
+Result<std::vector<std::string>> RankAgreement::gather_texts(const std::string& own) {
+  const auto num_ranks = static_cast<std::size_t>(communicator_.size());
+  const auto own_size = static_cast<std::int64_t>(own.size());
+  std::vector<std::int64_t> sizes(num_ranks);
+  auto done = communicator_.all_gather(&own_size, sizes.data(), 1, DataType::kInt64, call_);
+  const auto most = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
+  std::string padded = own;
+  padded.resize(most);
+  std::string all(most * num_ranks, '\0');
+  if (done) {
+    done = communicator_.all_gather(padded.data(), all.data(), most, DataType::kUint8, call_);
   }
-  std::vector<int> others;
-  for (int rank = 1; rank < communicator_.size(); ++rank) {
-    const auto* first = all.data();
-    const auto* other = first + sizeof own * static_cast<std::size_t>(rank);
-    if (!std::equal(first, first + sizeof own, other)) others.push_back(rank);
+  if (!done) return collective_error(communicator_, done.error());
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+    texts.push_back(all.substr(rank * most, static_cast<std::size_t>(sizes[rank])));
   }
-  if (others.empty()) return {};
-  return worker_error(WorkerExit::kMismatch,
-                      "the ranks do not have the same job: ranks {} differ from rank 0 in program, "
-                      "configuration, options or data set; rank {} has {}",
-                      fmt::join(others, ", "), communicator_.rank(), description);
+  return texts;
+}
+
+Result<void> RankAgreement::check_same_job(const JobFacts& own) {
+  const auto texts = gather_texts(to_text(own));
+  if (!texts) return tl::unexpected(texts.error());
+  std::vector<JobFacts> by_rank;
+  for (const std::string& text : *texts) by_rank.push_back(facts_from(text));
+  if (const auto odd = differences(by_rank)) {
+    return worker_error(WorkerExit::kMismatch, "{}", *odd);
+  }
+  return {};
 }
 
 Result<void> RankAgreement::share_text(std::string& text) {

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "hvdrun/communicator.h"
+#include "training/petrv2/trainer/job_facts.h"
 
 namespace hvd::petrv2 {
 
@@ -46,9 +47,8 @@ class RankAgreement {
   // and leaves; its reason is the others' error.
   [[nodiscard]] Result<void> check_all_ready(const Result<void>& own);
 
-  // Every rank's description of the job must be rank 0's; else the error names the ranks that
-  // differ (exit code 73).
-  [[nodiscard]] Result<void> check_same_job(const std::string& description);
+  // All ranks must have the same facts; else the error is that of differences() (exit code 73).
+  [[nodiscard]] Result<void> check_same_job(const JobFacts& own);
 
   // Rank 0's outcome of what it alone did, as everybody's: its error text, or none.
   [[nodiscard]] Result<void> share_outcome(const Result<void>& of_rank_zero);
@@ -57,6 +57,8 @@ class RankAgreement {
   [[nodiscard]] Result<void> share_text(std::string& text);
 
  private:
+  [[nodiscard]] Result<std::vector<std::string>> gather_texts(const std::string& own);
+
   Communicator& communicator_;
   const Call call_;
 };

@@ -1,7 +1,6 @@
 #include "training/petrv2/trainer/step_runner.h"
 
 #include "training/petrv2/data/counter_rng.h"
-#include "training/petrv2/trainer/batch_maker.h"
 
 namespace hvd::petrv2 {
 namespace {
@@ -48,10 +47,10 @@ at::Tensor draw_noise(std::int64_t num_copies, CounterRng rng) {
   return noise;
 }
 
-std::int64_t num_boxes(const std::vector<Sample>& samples) {
-  std::size_t count = 0;
-  for (const Sample& sample : samples) count += sample.boxes.size();
-  return static_cast<std::int64_t>(count);
+std::int64_t num_boxes(const Batch& batch) {
+  std::int64_t count = 0;
+  for (const Targets& targets : batch.targets) count += targets.labels.numel();
+  return count;
 }
 
 }  // namespace
@@ -86,14 +85,13 @@ StepRunner::StepRunner(Petrv2& model, GradientSynchronizer& gradients, StepSpans
       config_(config),
       options_(options),
       value_names_(step_value_names(model.config(), options.has_denoising)),
-      is_on_gpu_(model.parameters().front().tensor.is_cuda()),
       optimiser_(trainable(model), lr_factors(model, config.backbone_lr_factor),
                  {config.betas, config.eps, config.weight_decay}),
       loss_scale_(model.parameters().front().tensor.device()) {}
 
 ForwardOptions StepRunner::forward_options(const StepInputs& inputs, std::size_t index) const {
-  const auto& samples = inputs.micro_batches[index];
-  const std::uint64_t position = inputs.first_position + index * samples.size();
+  const Batch& batch = inputs.micro_batches[index].rest;
+  const std::uint64_t position = inputs.first_position + index * batch.targets.size();
   const auto rng = [&](DrawPurpose purpose) {
     return CounterRng(options_.seed, inputs.epoch, position, purpose);
   };
@@ -107,7 +105,7 @@ ForwardOptions StepRunner::forward_options(const StepInputs& inputs, std::size_t
   }
   const int groups = options_.has_denoising ? model_.config().denoising.groups : 0;
   if (groups > 0) {
-    options.dn_noise = draw_noise(groups * num_boxes(samples), rng(DrawPurpose::kDenoising));
+    options.dn_noise = draw_noise(groups * num_boxes(batch), rng(DrawPurpose::kDenoising));
   }
   return options;
 }
@@ -115,7 +113,7 @@ ForwardOptions StepRunner::forward_options(const StepInputs& inputs, std::size_t
 Result<at::Tensor> StepRunner::run_micro_batch(const StepInputs& inputs, std::size_t index,
                                                const AfterForward& after_forward) {
   spans_.begin("FORWARD");
-  const Batch batch = make_batch(inputs.micro_batches[index], model_, is_on_gpu_);
+  const Batch batch = on_device(inputs.micro_batches[index], model_);
   const TrainResult result =
       model_.forward_train(batch, inputs.normalisers, forward_options(inputs, index));
   if (index == 0) {

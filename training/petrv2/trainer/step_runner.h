@@ -10,18 +10,18 @@
 
 #include "base/status.h"
 #include "hvdrun/gradient_synchronizer.h"
-#include "training/petrv2/data/sample.h"
 #include "training/petrv2/model/petrv2.h"
 #include "training/petrv2/optim/adamw.h"
 #include "training/petrv2/optim/clip.h"
+#include "training/petrv2/trainer/batch_maker.h"
 #include "training/petrv2/trainer/step_spans.h"
 #include "training/petrv2/trainer/train_options.h"
 
 namespace hvd::petrv2 {
 
 struct StepInputs {
-  std::vector<std::vector<Sample>> micro_batches;  // of this rank
-  Normalisers normalisers;                         // of the whole step
+  std::vector<HostBatch> micro_batches;  // of this rank
+  Normalisers normalisers;               // of the whole step
   double lr = 0;
   std::uint64_t epoch = 0;
   std::uint64_t first_position = 0;  // in the epoch, of this rank's first sample: keys all draws
@@ -68,7 +68,6 @@ class StepRunner {
   const TrainConfig& config_;
   const TrainOptions& options_;
   const std::vector<std::string> value_names_;
-  const bool is_on_gpu_;
   AdamW optimiser_;
   LossScale loss_scale_;
 };

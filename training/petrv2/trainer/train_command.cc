@@ -55,21 +55,35 @@ std::uint32_t records_sum(const RecordSet& records) {
 }
 
 // What must be the same on all ranks.
-std::string describe(const TrainOptions& o, const Config& config, const std::string& data,
-                     const Petrv2& model) {
+JobFacts facts_of(const TrainOptions& o, const Config& config, const std::string& data,
+                  const Petrv2& model) {
   std::size_t num_values = 0;
   for (const Parameter& parameter : model.parameters()) {
     num_values += static_cast<std::size_t>(parameter.tensor.numel());
   }
-  return fmt::format(
-      "configuration {} ({} parameters, sum {:08x}), data {} of split {}, --batch {} "
-      "--accumulate {} --seed {} --precision {} --epochs {} --steps {} --lr {} --remainder {} "
-      "--save-every {} --max-skipped {}, {}, augmentation {}, dropout {}, denoising {}, noise {}",
-      config.name, num_values, crc32c(config.yaml), data, o.split, o.batch, o.accumulate, o.seed,
-      name_of(o.precision), o.epochs, o.steps, o.lr,
-      o.remainder == Remainder::kPad ? "pad" : "drop", o.save_every, o.max_skipped,
-      o.out.empty() ? "no --out" : "with --out", o.has_augmentation, o.has_dropout, o.has_denoising,
-      o.replace_images_by_noise);
+  const auto text = [](const auto& value) { return fmt::format("{}", value); };
+  const auto switched = [](bool is_on) { return std::string(is_on ? "on" : "off"); };
+  return {
+      {"the configuration", fmt::format("{} (sum {:08x})", config.name, crc32c(config.yaml))},
+      {"the number of parameters", text(num_values)},
+      {"the data set", data},
+      {"--split", o.split},
+      {"--batch", text(o.batch)},
+      {"--accumulate", text(o.accumulate)},
+      {"--seed", text(o.seed)},
+      {"--precision", name_of(o.precision)},
+      {"--epochs", text(o.epochs)},
+      {"--steps", text(o.steps)},
+      {"--lr", text(o.lr)},
+      {"--remainder", o.remainder == Remainder::kPad ? "pad" : "drop"},
+      {"--save-every", text(o.save_every)},
+      {"--max-skipped", text(o.max_skipped)},
+      {"--out", o.out.empty() ? "not given" : "given"},
+      {"augmentation", switched(o.has_augmentation)},
+      {"dropout", switched(o.has_dropout)},
+      {"denoising", switched(o.has_denoising)},
+      {"--noise-images", switched(o.replace_images_by_noise)},
+  };
 }
 
 struct RankZeroOutputs {
@@ -177,7 +191,7 @@ class TrainCommand {
   Result<int> train(const RecordSet& records) {
     Petrv2 model(config_.model, device_, weight_type(options_.precision), options_.seed);
     if (device_.is_cuda()) model.use_channels_last();
-    if (auto same = agreement_.check_same_job(describe(options_, config_, data_, model)); !same) {
+    if (auto same = agreement_.check_same_job(facts_of(options_, config_, data_, model)); !same) {
       return tl::unexpected(same.error());
     }
     auto gradients = make_synchronizer(model);
@@ -255,8 +269,9 @@ class TrainCommand {
     StepLog step_log(step_value_names(config_.model, options_.has_denoising),
                      {start.num_skipped, start.num_skipped_in_a_row}, std::move(outputs.progress),
                      std::move(outputs.events));
+    StepFeed feed(loader, options_.accumulate, device_);
     Trainer trainer({options_, config_, records, data_, model, communicator_, agreement_,
-                     runtime_.activity(), spans, runner, state, loader, step_log,
+                     runtime_.activity(), spans, runner, state, loader.sampler(), feed, step_log,
                      outputs.store ? &*outputs.store : nullptr, outputs.sample_log.get()},
                     schedule, base, start, num_steps);
     auto code = trainer.run();

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
 #include "base/log.h"
 #include "runtime/worker_exit.h"
 #include "training/petrv2/trainer/device.h"
+#include "training/petrv2/trainer/last_word.h"
 #include "training/petrv2/trainer/stop_signals.h"
 
 namespace hvd::petrv2 {
@@ -31,18 +33,8 @@ Trainer::Trainer(const TrainerParts& parts, Schedule schedule, double base_rate,
       position_(position),
       saved_step_(position.step) {}
 
-Result<std::vector<std::vector<Sample>>> Trainer::read_micro_batches() {
-  std::vector<std::vector<Sample>> micro_batches;
-  for (std::uint32_t i = 0; i < parts_.options.accumulate; ++i) {
-    auto samples = parts_.loader.next();
-    if (!samples) return with_exit(samples.error(), WorkerExit::kData);
-    micro_batches.push_back(std::move(*samples));
-  }
-  return micro_batches;
-}
-
 Normalisers Trainer::normalisers(const StepPlan& plan) const {
-  const std::size_t batch = parts_.loader.sampler().options().batch_size;
+  const std::size_t batch = parts_.sampler.options().batch_size;
   const double num_micro_batches = static_cast<double>(plan.samples.size() / batch);
   Normalisers sum{0, 0};
   for (std::size_t begin = 0; begin < plan.samples.size(); begin += batch) {
@@ -97,7 +89,7 @@ Result<void> Trainer::check_skips() const {
 StepReport Trainer::report_of(const StepPlan& plan, double lr) {
   const SteadyTime now = std::chrono::steady_clock::now();
   const double duration = seconds(now - last_step_end_);
-  const auto wait = parts_.loader.data_wait();
+  const auto wait = parts_.feed.data_wait();
   StepReport report;
   report.step = position_.step;
   report.epoch = plan.position.epoch;
@@ -112,15 +104,15 @@ StepReport Trainer::report_of(const StepPlan& plan, double lr) {
   return report;
 }
 
-Result<void> Trainer::run_step(const StepPlan& plan,
-                               std::vector<std::vector<Sample>> micro_batches) {
+Result<void> Trainer::run_step(StepData data) {
+  const StepPlan& plan = *data.plan;
   parts_.activity.update([this](Activity& activity) {
     activity.phase = "running";
     activity.step = position_.step + 1;
   });
   parts_.spans.start_step(position_.step + 1);
   StepInputs inputs;
-  inputs.micro_batches = std::move(micro_batches);
+  inputs.micro_batches = std::move(data.micro_batches);
   inputs.normalisers = normalisers(plan);
   inputs.epoch = plan.position.epoch;
   inputs.lr = schedule_.rate(base_rate_, inputs.epoch, position_.samples_seen);
@@ -182,20 +174,20 @@ Result<void> Trainer::save() {
 Result<int> Trainer::run() {
   last_step_end_ = std::chrono::steady_clock::now();
   while (num_steps_done_ < num_steps_to_do_) {
-    const auto plan = parts_.loader.step();
+    auto data = parts_.feed.next();
+    if (!data) return with_exit(data.error(), WorkerExit::kData);
+    const auto plan = data->plan;
     if (!plan) break;
-    auto micro_batches = read_micro_batches();
-    if (!micro_batches) return tl::unexpected(micro_batches.error());
-    if (auto done = run_step(*plan, std::move(*micro_batches)); !done) {
-      return tl::unexpected(done.error());
-    }
+    if (auto done = run_step(std::move(*data)); !done) return tl::unexpected(done.error());
     const bool is_epoch_end = position_.sampler.epoch != plan->position.epoch;
     const std::uint64_t every = parts_.options.save_every;
     const bool is_due = is_epoch_end || (every > 0 && position_.step % every == 0);
     if (is_due || agreed_.wants_save || agreed_.wants_stop) {
       if (auto done = save(); !done) return tl::unexpected(done.error());
     }
-    if (agreed_.wants_stop) return is_interrupted() ? kInterrupted : kTerminated;
+    if (!agreed_.wants_stop) continue;
+    if (is_stop_wanted()) tell_received_signal(is_interrupted() ? SIGINT : SIGTERM);
+    return is_interrupted() ? kInterrupted : kTerminated;
   }
   if (auto done = save(); !done) return tl::unexpected(done.error());
   return 0;

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "runtime/activity_board.h"
-#include "training/petrv2/data/loader.h"
 #include "training/petrv2/optim/schedule.h"
 #include "training/petrv2/trainer/rank_agreement.h"
+#include "training/petrv2/trainer/step_feed.h"
 #include "training/petrv2/trainer/step_log.h"
 #include "training/petrv2/trainer/step_runner.h"
 #include "training/petrv2/trainer/train_options.h"
@@ -36,7 +36,8 @@ struct TrainerParts {
   StepSpans& spans;
   StepRunner& runner;
   TrainState& state;
-  Loader& loader;
+  const Sampler& sampler;
+  StepFeed& feed;
   StepLog& log;
   CheckpointStore* store;  // rank 0 with --out, else null
   std::FILE* sample_log;   // rank 0 with --sample-log, else null
@@ -52,10 +53,8 @@ class Trainer {
   [[nodiscard]] const TrainPosition& position() const { return position_; }
 
  private:
-  [[nodiscard]] Result<std::vector<std::vector<Sample>>> read_micro_batches();
   [[nodiscard]] Normalisers normalisers(const StepPlan& plan) const;
-  [[nodiscard]] Result<void> run_step(const StepPlan& plan,
-                                      std::vector<std::vector<Sample>> micro_batches);
+  [[nodiscard]] Result<void> run_step(StepData data);
   [[nodiscard]] Result<std::vector<double>> exchange();
   [[nodiscard]] Result<void> take_riders();
   [[nodiscard]] Result<void> take_means(const std::vector<double>& means);

@@ -1,0 +1,35 @@
+// The words that the launcher gives hvd-agent. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace hvd {
+
+struct AgentArguments {
+  enum class Role { kServe, kReap };
+  Role role = Role::kServe;
+  std::string marker;  // first word of the ready line; empty: no such line (reap only)
+  // Whose agent this is. On the command line, so that a later look at the node can tell.
+  std::string job_id;
+  std::optional<std::uint32_t> node;
+  std::string cgroup_root;        // folder for the job's cgroup; empty: our own; "none": no cgroup
+  bool wants_user_scope = false;  // may ask the user's systemd for a cgroup
+  Nanos grace{};                  // reap: how long agent and shim may still end by themselves
+  std::string job_dir;            // reap: the job's folder, removed at the end
+};
+
+// `words` without the program's name; nullopt if they make no sense.
+[[nodiscard]] std::optional<AgentArguments> parse_arguments(
+    const std::vector<std::string_view>& words);
+
+// The job ids that hvdrun makes: 32 hexadecimal digits. Anything else stands in no path and no
+// name.
+[[nodiscard]] bool is_job_id(std::string_view text);
+
+}  // namespace hvd

@@ -1,0 +1,79 @@
+// Whether the node's GPUs hold as much memory after the job as before it. One question to
+// nvidia-smi at each end; a machine without it, or on which it is slow, is not asked again.
+//
+// Lifecycle: look_before() once, look_after() once at most. Thread: the loop's. Nobody waits longer
+// than kPatience for either.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/outside_program.h"
+#include "base/loop.h"
+#include "proto/worker_env.h"
+
+namespace hvd {
+
+struct GpuUse {
+  std::uint32_t index = 0;
+  std::string uuid;
+  std::uint64_t used_mib = 0;
+};
+
+struct GpuProcess {
+  std::string uuid;
+  pid_t pid = 0;
+  uid_t uid = 0;  // filled in by whoever looks
+};
+
+// Pure: "0, GPU-5b1f.., 1234" a line, of --query-gpu=index,uuid,memory.used. Other lines are left
+// out.
+[[nodiscard]] std::vector<GpuUse> parse_gpu_uses(std::string_view text);
+// Pure: "GPU-5b1f.., 4711" a line, of --query-compute-apps=gpu_uuid,pid.
+[[nodiscard]] std::vector<GpuProcess> parse_gpu_processes(std::string_view text);
+// Pure: a sentence for each GPU that holds over 256 MiB more than before: "GPU 3 still holds 12.1
+// GiB (process 4711 of uid 1000, not of this job)".
+[[nodiscard]] std::vector<std::string> gpu_remains(const std::vector<GpuUse>& before,
+                                                   const std::vector<GpuUse>& after,
+                                                   const std::vector<GpuProcess>& processes);
+
+class GpuMemory {
+ public:
+  static constexpr std::chrono::milliseconds kPatience{1500};
+  using Told = std::function<void(const std::vector<std::string>&)>;
+
+  explicit GpuMemory(Loop& loop) : loop_(loop), limit_(loop) {}
+
+  // PATH of `env` finds the program. Nothing to ask: nothing happens.
+  void look_before(const EnvList& env);
+
+  // Whether the first look has told anything, and soon enough.
+  [[nodiscard]] bool can_compare() const { return !before_.empty(); }
+  // Calls `told` once, later, with what the GPUs hold since look_before(). Only if can_compare().
+  void look_after(Told told);
+
+ private:
+  using Took = std::function<void(const std::string& output)>;
+  void ask(const std::string& query, Took took);
+  void end_question();
+  void compare(const std::vector<GpuUse>& after);
+
+  Loop& loop_;
+  boost::asio::steady_timer limit_;
+  std::string path_;
+  EnvList env_;
+  std::vector<GpuUse> before_;
+  Told told_;
+  std::string output_;
+  Took took_;  // of the question that is open
+  std::unique_ptr<OutsideProgram> program_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // for handlers still queued
+};
+
+}  // namespace hvd

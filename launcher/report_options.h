@@ -1,0 +1,26 @@
+// Where the user wants the run told to programs: --report and --events. Only looks at the file
+// system, writes nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace hvd {
+
+struct Occurrence;
+
+inline constexpr std::string_view kStdoutName = "-";
+
+struct RecordRequest {
+  std::string report;  // absolute path, "-" for stdout; empty: none
+  std::string events;  // the same
+};
+
+[[nodiscard]] Result<void> set_record_option(RecordRequest& request, const Occurrence& it);
+
+// When all options are known: not both in one place.
+[[nodiscard]] Result<void> check_records(const RecordRequest& request);
+
+}  // namespace hvd
