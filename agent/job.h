@@ -37,7 +37,7 @@ namespace hvd {
 class Job {
  public:
   struct Config {
-    EnvList node_env;                               // as the agent was given it
+    EnvList node_env;  // as the agent was given it
     CgroupPlace cgroup;
     Nanos hello_timeout = std::chrono::minutes(2);  // a launcher that never says hello
   };

@@ -1,8 +1,7 @@
 #include "launcher/input_reader.h"
 
+#include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -11,6 +10,9 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+
+#include "base/signals_blocked.h"
+#include "base/unique_fd.h"
 
 namespace hvd {
 namespace {
@@ -25,7 +27,9 @@ bool is_in_background(int fd) { return ::isatty(fd) == 1 && ::tcgetpgrp(fd) != :
 class InputReader::Source {
  public:
   Source(Loop& loop, int fd, Handler handler)
-      : fd_(fd), handler_(std::make_shared<Handler>(std::move(handler))), loop_(&loop) {}
+      : own_(::fcntl(fd, F_DUPFD_CLOEXEC, 3)),
+        handler_(std::make_shared<Handler>(std::move(handler))),
+        loop_(&loop) {}
 
   void grant(std::uint64_t bytes) {
     {
@@ -49,9 +53,10 @@ class InputReader::Source {
     std::string block(kMaxPiece, '\0');
     while (const std::size_t room = wait_for_room()) {
       if (!is_readable()) continue;
-      const ssize_t n = ::read(fd_, block.data(), room);
+      const ssize_t n = ::read(own_.get(), block.data(), room);
       const int error = n < 0 ? errno : 0;
-      if (error == EINTR || error == EAGAIN || (error != 0 && is_in_background(fd_))) continue;
+      if (error == EINTR || error == EAGAIN || (error != 0 && is_in_background(own_.get())))
+        continue;
       hand_over(block.substr(0, n > 0 ? static_cast<std::size_t>(n) : 0), n <= 0, error);
       if (n <= 0) return;
     }
@@ -68,11 +73,11 @@ class InputReader::Source {
 
   // False after a while, to look again.
   [[nodiscard]] bool is_readable() const {
-    if (is_in_background(fd_)) {
+    if (is_in_background(own_.get())) {
       ::poll(nullptr, 0, kLookMs);
       return false;
     }
-    pollfd wait{fd_, POLLIN, 0};
+    pollfd wait{own_.get(), POLLIN, 0};
     return ::poll(&wait, 1, kLookMs) > 0;
   }
 
@@ -87,7 +92,7 @@ class InputReader::Source {
     });
   }
 
-  const int fd_;
+  const UniqueFd own_;  // the thread may outlive the caller's, whose number is then another file's
   std::shared_ptr<Handler> handler_;  // guarded by mutex_; locked by what was posted
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -97,12 +102,8 @@ class InputReader::Source {
 
 InputReader::InputReader(Loop& loop, int fd, Handler handler)
     : source_(std::make_shared<Source>(loop, fd, std::move(handler))) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the loop thread's
+  const SignalsBlocked blocked;  // they are the loop thread's
   std::thread([source = source_] { source->run(); }).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 InputReader::~InputReader() { source_->abandon(); }

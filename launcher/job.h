@@ -301,6 +301,7 @@ class Job {
   bool is_settling_ = false;           // the first failures name nobody yet
   bool has_told_first_end_ = false;    // that a rank ended with 0 while others run
   std::uint64_t settle_sequence_ = 0;  // the first heartbeat sent after the first failure
+  std::vector<StillRank> stood_still_;
   std::uint32_t num_stopped_ = 0;
   std::uint32_t num_failed_ = 0;  // by themselves, the first cause included
 };

@@ -121,6 +121,7 @@ ReportInput Job::report_input(const Cause& cause) const {
   input.clock = job_clock();
   input.job_id = job_id_;
   input.num_stopped = num_stopped_;
+  input.stood_still = stood_still_;
   input.is_terminal = ::isatty(STDERR_FILENO) == 1;
   if (is_of_rank(cause) && tail_) input.tail = tail_->lines(cause.rank);
   const bool is_counted = is_of_rank(cause) && cause.kind != CauseKind::kLeftEarly;

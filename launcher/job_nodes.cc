@@ -93,6 +93,9 @@ void Job::on_exit(Node& node, const v1::ExitReport& report) {
   const RankEnd end = rank_end(report, options_.signals.stop_signal);
   if (end == RankEnd::kStopped) ++num_stopped_;
   if (end == RankEnd::kFailed) ++num_failed_;
+  if (report.stood_still()) {
+    stood_still_.push_back({report.rank(), node.host.label(), report.pid()});
+  }
   if (cause) {
     cause->uses_runtime = phases_.contains(report.rank());
     add_cause(std::move(*cause));

@@ -94,9 +94,9 @@ Transport& Job::transport_of(const Node& node, Transports& made) {
       break;
   }
   if (!made.ssh) {
-    made.ssh = make_ssh_transport(loop_,
-                              {options_.ssh_config, options_.ssh_identity_file, options_.ssh_port,
-                               options_.accept_new_host_keys, options_.lease, agent_});
+    made.ssh = make_ssh_transport(
+        loop_, {options_.ssh_config, options_.ssh_identity_file, options_.ssh_port,
+                options_.accept_new_host_keys, options_.lease, agent_});
   }
   return *made.ssh;
 }

@@ -15,6 +15,7 @@ namespace v1 = hvdrun::v1;
 
 constexpr std::size_t kMaxTracebackLines = 60;
 constexpr std::size_t kMaxKernelLines = 16;
+constexpr std::size_t kMaxStillRanks = 8;
 
 void append_quoted(std::string& out, std::string_view line, bool is_terminal) {
   out += "  | ";
@@ -69,6 +70,19 @@ void append_kernel_log(std::string& out, const ReportInput& input) {
   }
   const std::size_t num_more = input.kernel_log.size() - num_shown;
   if (num_more > 0) out += fmt::format("hvdrun: {} more such lines\n", num_more);
+}
+
+void append_stood_still(std::string& out, const ReportInput& input) {
+  const std::size_t num_shown = std::min(input.stood_still.size(), kMaxStillRanks);
+  for (std::size_t i = 0; i < num_shown; ++i) {
+    const StillRank& still = input.stood_still[i];
+    out += fmt::format(
+        "hvdrun: rank {} ({}, pid {}) stood still when the job was ended: a signal had stopped it "
+        "(state T)\n",
+        still.rank, still.host, still.pid);
+  }
+  const std::size_t num_more = input.stood_still.size() - num_shown;
+  if (num_more > 0) out += fmt::format("hvdrun: {} more ranks stood still\n", num_more);
 }
 
 void append_consequences(std::string& out, const ReportInput& input) {
@@ -138,6 +152,7 @@ std::string report_text(const ReportInput& input) {
   append_traceback(out, input);
   append_details(out, input);
   append_kernel_log(out, input);
+  append_stood_still(out, input);
   append_consequences(out, input);
   out += node_ends_text(input);
   out += "hvdrun: ";

@@ -32,12 +32,20 @@ struct KernelLine {
   std::string text;
 };
 
+// A rank that a signal had stopped when the job was ended: the others may have waited for it.
+struct StillRank {
+  std::uint32_t rank = 0;
+  std::string host;
+  std::int32_t pid = 0;
+};
+
 struct ReportInput {
   Cause cause;
   JobClock clock;
   std::string job_id;
   std::vector<std::string> tail;       // last stderr lines of the cause's rank
   std::vector<KernelLine> kernel_log;  // kills for lack of memory and GPU errors since the start
+  std::vector<StillRank> stood_still;
   std::uint32_t num_stopped = 0;       // ranks that ended because hvdrun stopped them
   std::uint32_t num_failed_after = 0;  // ranks that failed by themselves after the cause
   std::vector<NodeSurvivors> survivors;

@@ -39,6 +39,16 @@ TEST(Report, QuotesTheTailAndEndsWithTheSentence) {
   EXPECT_THAT(last_line(text), HasSubstr("12 s after the start\n"));
 }
 
+TEST(Report, NamesRanksThatStoodStill) {
+  ReportInput input = failure();
+  input.stood_still = {{3, "node1", 77}};
+  EXPECT_EQ(report_text(input).find("hvdrun: rank 3 (node1, pid 77) stood still when the job was "
+                                    "ended: a signal had stopped it (state T)\n"),
+            0U);
+  input.stood_still.assign(10, {3, "node1", 77});
+  EXPECT_THAT(report_text(input), HasSubstr("hvdrun: 2 more ranks stood still\n"));
+}
+
 TEST(Report, IsOneLineWhereNothingElseIsKnown) {
   const std::string text = report_text(failure());
   EXPECT_EQ(text, last_line(text));

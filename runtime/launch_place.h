@@ -34,7 +34,7 @@ struct LaunchPlace {
   int port = 0;         // kTcp
   std::string address;  // numeric, of this node, by which others reach it; empty: to be found
   std::uint32_t generation = 0;  // how often the launcher has started this job before
-  std::string node;  // what tells this node from the others, where the launcher has such a number
+  std::string node;   // what tells this node from the others, where the launcher has such a number
   std::string group;  // of the agents of the launcher, of which a machine may have several
   std::string job;    // job_identity.h
 };

@@ -184,6 +184,14 @@ bool Crew::is_alone_in_group(const Worker& worker) const {
   });
 }
 
+void Crew::note_stopped(const std::vector<ProcStat>& members) {
+  for (const ProcStat& member : members) {
+    const auto found = by_pid_.find(member.pid);
+    if (found == by_pid_.end() || !found->second->is_alive()) continue;
+    found->second->stood_still = member.state == 'T' || member.state == 't';
+  }
+}
+
 void Crew::signal_groups(int signal, const std::vector<ProcStat>& members) {
   for (Worker& worker : workers_) {
     if (!worker.is_alive()) continue;

@@ -59,6 +59,8 @@ class Crew {
 
   // How many it went to.
   int signal_leaders(int signal);
+  // Remembers which of the workers a signal has stopped, before the ladder continues them.
+  void note_stopped(const std::vector<ProcStat>& members);
   // Every worker's process group, also where the leader is dead and the group is not: then member
   // by member among `members`, because the number alone proves nothing any more.
   void signal_groups(int signal, const std::vector<ProcStat>& members);

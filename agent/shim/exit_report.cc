@@ -66,6 +66,7 @@ hvdrun::v1::ExitReport report_ending(const Worker& worker, const Ending& ending,
   report.set_rank(worker.rank);
   report.set_pid(worker.pid);
   report.set_stopped(ending.is_stopping);
+  report.set_stood_still(worker.stood_still);
   report.set_time_ns(ending.time.count());
   report.set_max_rss_kib(ending.usage.ru_maxrss);
   const int status = ending.info.si_status;

@@ -259,6 +259,7 @@ void Shim::act(LadderAction action, Nanos now) {
 // The signal waits in a stopped process until it is continued.
 void Shim::signal_groups() {
   const std::vector<ProcStat> members = find_members(container());
+  job_->crew.note_stopped(members);
   job_->crew.signal_groups(first_signal_, members);
   job_->crew.signal_groups(SIGCONT, members);
 }

@@ -65,6 +65,7 @@ class Worker {
   UniqueFd in;  // write end of its standard input, until it is taken; not valid: it reads /dev/null
   OomCounter memory;  // from its exec on
   SpawnFailure failure;
+  bool stood_still = false;  // stopped by a signal when the ladder began
 
  private:
   WorkerState state_ = WorkerState::kCreated;

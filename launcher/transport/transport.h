@@ -42,7 +42,7 @@ struct Target {
 
 struct OpenRequest {
   Target target;
-  SteadyTime deadline;                  // of the whole start; each step ends by it
+  SteadyTime deadline;  // of the whole start; each step ends by it
   // What the agent is started with, besides its marker. Plain words (boot_script.h).
   std::vector<std::string> agent_words = {"--stdio"};
   std::function<void(Phase)> on_phase;  // called on the loop's thread

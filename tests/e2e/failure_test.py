@@ -52,6 +52,13 @@ class Failure(harness.EndToEnd):
         self.assertEqual(len(tail), 20, run.report())
         self.assertFalse([line for line in last if "noise" in line], run.report())
 
+    def test_a_stopped_rank_is_named_where_another_gives_up(self):
+        run = self.hvdrun("-np", 8, "-H", EIGHT, "bash", "-c",
+                          "[ $RANK = 6 ] && kill -STOP $$; [ $RANK = 1 ] && sleep 1 && exit 72; exec sleep 600")
+        self.assert_code(run, 72)
+        self.assertRegex(run.err.text, r"rank 6 \(node2, pid \d+\) stood still .*state T")
+        self.assert_last_line(run, r"rank 1\b", "node1", r"\b72\b")
+
     def test_code_of_the_failed_rank_is_ours(self):
         for code in (1, 2, 3, 77, 126, 127, 255):
             for _ in range(scaled(1, 200)):

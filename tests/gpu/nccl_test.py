@@ -265,7 +265,7 @@ class SeveralGpus(unittest.TestCase):
             print(f"    {fault}: code {run.returncode} after {seconds:.2f} s, memory {before} {during} {after} "
                   f"MiB: {last}", flush=True)
             self.assertIn(run.returncode, codes, text)
-            self.assertRegex(text, r"rank 1\b")
+            self.assertRegex(text, r"rank 1 \(localhost, pid \d+\) (was killed|stood still)")
             self.assertEqual(processes_of(mark), [], text)
             self.assertTrue(all(d > b for b, d in zip(before, during)), (before, during))
             self.assertTrue(all(a - b < 50 for b, a in zip(before, after)), (before, after))

@@ -1,5 +1,5 @@
-// Why this rank ends, for whoever started it: the file that TORCHELASTIC_ERROR_FILE names, in torch's
-// form. hvdrun's report quotes it. Any thread, at most once a process.
+// Why this rank ends, for whoever started it: the file that TORCHELASTIC_ERROR_FILE names, in
+// torch's form. hvdrun's report quotes it. Any thread, at most once a process.
 #pragma once
 
 namespace hvd::petrv2 {
