@@ -40,6 +40,8 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings sur
       options_(std::move(options)),
       environment_(std::move(surroundings.environment)),
       core_limit_(surroundings.core_limit),
+      earlier_(std::move(surroundings.earlier_attempts)),
+      on_failed_(std::move(surroundings.on_failed)),
       agent_(std::move(agent)),
       job_id_(hex_of(random_bytes(16).value())),
       start_deadline_(start_time_ + options_.start_timeout),
@@ -61,6 +63,7 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings sur
     boost::asio::dispatch(loop_, [this, line = log_line(level, text)] { print_own(line); });
   });
   open_events(surroundings.events_fd);
+  record_earlier_attempts();
   make_nodes();
 }
 

@@ -34,6 +34,7 @@
 #include "launcher/policy.h"
 #include "launcher/report.h"
 #include "launcher/report_file.h"
+#include "launcher/restart.h"
 #include "launcher/signals.h"
 #include "launcher/silence.h"
 #include "launcher/stall.h"
@@ -55,6 +56,10 @@ class Job {
     EnvList environment;
     std::uint64_t core_limit = 0;  // soft RLIMIT_CORE
     int events_fd = -1;            // of open_events(); -1: --events is stdout or not wanted
+    // Attempts before this one: how each ended, in a sentence.
+    std::vector<std::string> earlier_attempts{};
+    // Decides about the next one when this one has failed; a line for the report, or none.
+    std::function<std::string(const AttemptEnd&)> on_failed{};
   };
 
   // `plan` is absent if it needs the nodes' GPU counts.
@@ -102,6 +107,7 @@ class Job {
   // --- job_records.cc
   void open_events(int fd);
   void print_record(std::string text);
+  void record_earlier_attempts();
   void emit(std::string_view event, const nlohmann::ordered_json& fields);
   void prepare_records();
   void note_spawn(const Node& node);
@@ -227,6 +233,7 @@ class Job {
   [[nodiscard]] JobClock job_clock() const;
   [[nodiscard]] ReportInput report_input(const Cause& cause) const;
   [[nodiscard]] std::optional<Cause> proved_cause() const;
+  [[nodiscard]] AttemptEnd attempt_end(const Cause& cause) const;
   [[nodiscard]] int conclude();
   Task<void> flush_until(SteadyTime deadline);
   Task<void> flush_report();
@@ -235,6 +242,8 @@ class Job {
   const Options options_;
   const EnvList environment_;
   const std::uint64_t core_limit_;
+  const std::vector<std::string> earlier_;  // attempts
+  const std::function<std::string(const AttemptEnd&)> on_failed_;
   const AgentImage agent_;
   const std::string job_id_;
   const SteadyTime start_time_ = std::chrono::steady_clock::now();

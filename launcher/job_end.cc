@@ -178,12 +178,33 @@ int Job::conclude() {
     write_records(code, cause);
     return code;
   }
-  writer_.submit({{.is_stderr = true, .bytes = report_text(report_input(*cause))}}, {});
+  ReportInput report = report_input(*cause);
+  const std::string told = on_failed_ ? on_failed_(attempt_end(*cause)) : "";
+  if (!told.empty()) report.node_lines.push_back(told);
+  writer_.submit({{.is_stderr = true, .bytes = report_text(report)}}, {});
   if (cause->kind == CauseKind::kUserSignal && cause->value != SIGQUIT) {
     fatal_signal_ = cause->value;
   }
   write_records(code, cause);
   return code;
+}
+
+AttemptEnd Job::attempt_end(const Cause& cause) const {
+  AttemptEnd end;
+  end.hosts = options_.hosts;
+  end.is_retryable = !is_leaving_now_ && is_retryable(cause, !earlier_.empty());
+  end.sentence = sentence(cause, job_clock());
+  if (plan_) end.num_ranks = static_cast<std::uint32_t>(plan_->ranks.size());
+  if (cause.node != kNoNode) end.failed.insert(cause.host);
+  for (const auto& node : nodes_) {
+    HostSpec& host = end.hosts.at(node->index);
+    if (!host.slots && node->hello) host.slots = std::max(node->hello->num_gpus(), 1U);
+    if (node->error) end.failed.insert(host.label());
+    const v1::Finished* finished = node->end();
+    const bool is_clean = finished != nullptr && finished->clean();
+    if (node->is_spawn_sent && !is_clean) end.unverified.insert(host.label());
+  }
+  return end;
 }
 
 }  // namespace hvd

@@ -41,6 +41,16 @@ void Job::print_record(std::string text) {
   writer_.submit({{.is_stderr = false, .bytes = std::move(text)}}, {});
 }
 
+// How the attempts before this one ended.
+void Job::record_earlier_attempts() {
+  if (options_.restarts.most == 0) return;
+  emit("attempt", {{"restart_count", earlier_.size()}, {"max_restarts", options_.restarts.most}});
+  report_sections_["restarts"] = ordered_json{
+      {"restart_count", earlier_.size()},
+      {"max_restarts", options_.restarts.most},
+      {"earlier_attempts", earlier_}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 void Job::emit(std::string_view event, const ordered_json& fields) {
   if (events_) events_->emit(event, fields);
 }

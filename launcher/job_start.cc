@@ -284,13 +284,14 @@ v1::Spawn Job::spawn_for(const Node& node) const {
   add_env(node_env_if_unset(static_cast<std::uint32_t>(node.ranks.size()), num_nodes,
                             node.fabric.interface),
           spawn.mutable_env_if_unset());
+  const AttemptPlace attempt{static_cast<std::uint32_t>(earlier_.size()), options_.restarts.most};
   for (const std::uint32_t rank : node.ranks) {
     const RankPlace& place = plan_->ranks.at(rank);
     v1::Spawn::Worker* worker = spawn.add_workers();
     worker->set_rank(rank);
     worker->set_local_rank(place.local_rank);
     worker->set_has_input(rank == 0 && options_.signals.passes_input);
-    add_env(rank_env(place), worker->mutable_env());
+    add_env(rank_env(place, attempt), worker->mutable_env());
   }
   return spawn;
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -22,6 +23,7 @@
 #include "launcher/options.h"
 #include "launcher/plan.h"
 #include "launcher/report_file.h"
+#include "launcher/restart.h"
 #include "launcher/signals.h"
 #include "launcher/transport/transport.h"
 #include "proto/worker_env.h"
@@ -76,32 +78,97 @@ std::uint64_t forbid_own_core() {
   return limit.rlim_cur;
 }
 
-int run_job(Options options, std::optional<Plan> plan, EnvList environment) {
-  const Nanos begun = boottime_now();
-  auto agent = find_agent_image();
-  if (!agent) return fail_without_job(options, begun, agent.error());
+Result<Job::Surroundings> make_surroundings(const Options& options, EnvList environment) {
   Job::Surroundings surroundings;
   const std::string& events = options.records.events;
   if (!events.empty() && events != kStdoutName) {
     const auto opened = open_events(events);
-    if (!opened) return fail_without_job(options, begun, opened.error());
+    if (!opened) return tl::unexpected(opened.error());
     surroundings.events_fd = *opened;
   }
   surroundings.environment = std::move(environment);
   surroundings.core_limit = forbid_own_core();
+  return surroundings;
+}
 
+struct Attempt {
   int code = static_cast<int>(ExitCode::kInfrastructure);
-  int signal = 0;
-  {
-    Loop loop;
-    Job job(loop, std::move(options), std::move(plan), std::move(surroundings), std::move(*agent));
-    boost::asio::co_spawn(
-        loop, [&]() -> Task<void> { code = co_await job.run(); }, boost::asio::detached);
-    loop.run();
-    signal = job.fatal_signal();
+  int fatal_signal = 0;
+};
+
+Attempt run_attempt(const Options& options, std::optional<Plan> plan,
+                    const Job::Surroundings& surroundings, const AgentImage& agent) {
+  Attempt attempt;
+  Loop loop;
+  Job job(loop, options, std::move(plan), surroundings, agent);
+  boost::asio::co_spawn(
+      loop, [&]() -> Task<void> { attempt.code = co_await job.run(); }, boost::asio::detached);
+  loop.run();
+  attempt.fatal_signal = job.fatal_signal();
+  return attempt;
+}
+
+// The attempts of --max-restarts, one after the other; without it there is one.
+class Attempts {
+ public:
+  Attempts(Options options, Job::Surroundings surroundings, AgentImage agent)
+      : options_(std::move(options)),
+        surroundings_(std::move(surroundings)),
+        agent_(std::move(agent)),
+        restarts_(options_.restarts),
+        deadline_(std::chrono::steady_clock::now() + options_.timeout.value_or(Nanos::zero())) {
+    surroundings_.on_failed = [this](const AttemptEnd& end) {
+      end_ = end;
+      next_ = restarts_.after(end);
+      return next_.told;
+    };
   }
-  if (signal != 0) die_of_signal(signal);
-  return code;
+
+  int run(std::optional<Plan> plan) {
+    while (true) {
+      next_ = {};
+      const Attempt attempt = run_attempt(options_, std::move(plan), surroundings_, agent_);
+      if (attempt.fatal_signal != 0) die_of_signal(attempt.fatal_signal);
+      if (!next_.is_on || !prepare_next()) return attempt.code;
+      plan.reset();
+      if (!can_plan_without_hellos(options_.hosts, options_.np)) continue;
+      auto made = make_plan(options_.hosts, options_.np, options_.hosts_source);
+      if (!made) return fail(made.error());
+      plan = std::move(*made);
+    }
+  }
+
+ private:
+  // False: the time is up.
+  bool prepare_next() {
+    std::this_thread::sleep_for(next_.pause);  // a signal ends us here: nothing runs
+    if (options_.timeout) {
+      options_.timeout = deadline_ - std::chrono::steady_clock::now();
+      if (*options_.timeout <= Nanos::zero()) return false;
+    }
+    options_.hosts = next_.hosts;
+    if (end_.num_ranks > 0) options_.np = end_.num_ranks;
+    surroundings_.earlier_attempts.push_back(end_.sentence);
+    return true;
+  }
+
+  Options options_;
+  Job::Surroundings surroundings_;
+  const AgentImage agent_;
+  Restarts restarts_;
+  const SteadyTime deadline_;  // of --timeout, for all attempts together
+  AttemptEnd end_;
+  Restarts::Decision next_;
+};
+
+int run_job(Options options, std::optional<Plan> plan, EnvList environment) {
+  const Nanos begun = boottime_now();
+  auto agent = find_agent_image();
+  if (!agent) return fail_without_job(options, begun, agent.error());
+  auto surroundings = make_surroundings(options, std::move(environment));
+  if (!surroundings) return fail_without_job(options, begun, surroundings.error());
+  return Attempts(std::move(options), std::move(*surroundings), std::move(*agent))
+      .run(std::move(plan));
 }
 
 int terminal_columns() {

@@ -20,6 +20,7 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr std::uint32_t kMostProcesses = 1U << 20U;
+constexpr std::uint32_t kMostRestarts = 1000;
 constexpr DurationLimits kGraceLimits = {nanoseconds(0), hours(1)};
 constexpr DurationLimits kLeaseLimits = {seconds(1), hours(1)};
 
@@ -177,6 +178,30 @@ Result<void> set_information_option(Draft& draft, const Occurrence& it) {
   return assign(shell, parse_choice(it.value, "--completion", it.spec->choices));
 }
 
+Result<void> set_restart_option(Draft& draft, const Occurrence& it) {
+  RestartRequest& restarts = draft.options.restarts;
+  if (it.spec->id == OptionId::kMaxRestarts) {
+    return assign(restarts.most, parse_count(it.value, "--max-restarts", 0, kMostRestarts));
+  }
+  auto spares = parse_hosts(it.value, &draft.options.notes);
+  if (!spares) return tl::unexpected(spares.error().within("--spare"));
+  restarts.spares = std::move(*spares);
+  return {};
+}
+
+// Standard input can be read only once.
+Result<void> check_restarts(const Options& options) {
+  if (options.restarts.most == 0) {
+    if (options.restarts.spares.empty()) return {};
+    return make_error(ExitCode::kUsage,
+                      "--spare is used by --max-restarts only; add it, or leave --spare out");
+  }
+  if (!options.signals.passes_input) return {};
+  return make_error(ExitCode::kUsage,
+                    "--max-restarts cannot give standard input to a second attempt; leave --stdin "
+                    "out, or let rank 0 read a file");
+}
+
 Result<void> set_option(Draft& draft, const Occurrence& it) {
   switch (it.spec->group) {
     case OptionGroup::kHosts:
@@ -187,6 +212,8 @@ Result<void> set_option(Draft& draft, const Occurrence& it) {
       return set_signal_option(draft.options.signals, it);
     case OptionGroup::kHangs:
       return set_watch_option(draft.options.watch, it);
+    case OptionGroup::kRestarts:
+      return set_restart_option(draft, it);
     case OptionGroup::kEnvironment:
       return set_env(draft, it);
     case OptionGroup::kNodes:
@@ -335,6 +362,7 @@ Result<void> fill_draft(Draft& draft, ArgvScan& scan) {
       .and_then([&] { return set_heartbeat(draft); })
       .and_then([&] { return check_timeout_signal(options.signals, options.timeout); })
       .and_then([&] { return check_records(options.records); })
+      .and_then([&] { return check_restarts(options); })
       .and_then([&] { return check_transport(draft.options); })
       .and_then([&] { return set_command(draft, scan); });
 }

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "launcher/hostlist.h"
 #include "launcher/report_options.h"
+#include "launcher/restart_request.h"
 #include "launcher/signal_options.h"
 #include "launcher/timeline_options.h"
 #include "launcher/watch_options.h"
@@ -57,6 +58,7 @@ struct Options {
   WatchRequest watch;
   SignalRequest signals;
   RecordRequest records;
+  RestartRequest restarts;
   int verbosity = 0;  // -v 1, -vv 2
   std::vector<std::string> command;
 };

@@ -127,6 +127,24 @@ std::vector<OptionSpec> hang_options() {
   };
 }
 
+std::vector<OptionSpec> restart_options() {
+  return {
+      {.id = OptionId::kMaxRestarts,
+       .group = OptionGroup::kRestarts,
+       .names = {"--max-restarts"},
+       .argument = "N",
+       .help = "After the failure of a process or node run the whole job again, up to N times; a "
+               "host that failed twice is left out if the others, or a --spare, have the slots. "
+               "TORCHELASTIC_RESTART_COUNT tells the processes which attempt it is; default: 0"},
+      {.id = OptionId::kSpare,
+       .group = OptionGroup::kRestarts,
+       .names = {"--spare"},
+       .argument = "LIST",
+       .help = "Hosts, written as for -H, that take the place of hosts that failed; without slots "
+               "they have as many as the host that they replace"},
+  };
+}
+
 std::vector<OptionSpec> environment_options() {
   return {
       {.id = OptionId::kEnv,
@@ -309,9 +327,9 @@ std::vector<OptionSpec> information_options() {
 
 std::vector<OptionSpec> build_table() {
   std::vector<OptionSpec> table;
-  for (auto* rows :
-       {host_options, time_options, signal_options, hang_options, environment_options, node_options,
-        network_options, timeline_options, record_options, information_options}) {
+  for (auto* rows : {host_options, time_options, signal_options, hang_options, restart_options,
+                     environment_options, node_options, network_options, timeline_options,
+                     record_options, information_options}) {
     for (OptionSpec& row : rows()) table.push_back(std::move(row));
   }
   return table;
@@ -329,6 +347,8 @@ std::string_view group_title(OptionGroup group) {
       return "Signals and standard input";
     case OptionGroup::kHangs:
       return "Processes that hang, and GPUs";
+    case OptionGroup::kRestarts:
+      return "Restarts";
     case OptionGroup::kEnvironment:
       return "Environment of the processes";
     case OptionGroup::kNodes:

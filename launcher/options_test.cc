@@ -60,14 +60,14 @@ TEST(OptionsTable, ListOfNamesIsFrozen) {
       ElementsAre("-np", "--num-proc", "-H", "--hosts", "--hostfile", "--start-timeout",
                   "--timeout", "--exit-timeout", "--grace", "--lease", "--heartbeat-ms",
                   "--stop-signal", "--timeout-signal", "--forward-signals", "--stdin", "--no-stdin",
-                  "--stall-timeout", "--on-stall", "--on-stall-limit", "--gpu-stats", "-x",
-                  "--transport", "--rsh", "-p", "--ssh-port", "-i", "--ssh-identity-file",
-                  "--ssh-config", "--accept-new-host-keys", "--no-accept-new-host-keys",
-                  "--master-port", "--master-addr", "--network-interfaces", "--fabric",
-                  "--timeline-filename", "--timeline-steps", "--timeline-max-mb",
-                  "--timeline-mark-cycles", "--no-timeline-mark-cycles", "--report", "--events",
-                  "-v", "--verbose", "--dry-run", "-cb", "--check-build", "-V", "--version", "-h",
-                  "--help", "--man", "--completion"));
+                  "--stall-timeout", "--on-stall", "--on-stall-limit", "--gpu-stats",
+                  "--max-restarts", "--spare", "-x", "--transport", "--rsh", "-p", "--ssh-port",
+                  "-i", "--ssh-identity-file", "--ssh-config", "--accept-new-host-keys",
+                  "--no-accept-new-host-keys", "--master-port", "--master-addr",
+                  "--network-interfaces", "--fabric", "--timeline-filename", "--timeline-steps",
+                  "--timeline-max-mb", "--timeline-mark-cycles", "--no-timeline-mark-cycles",
+                  "--report", "--events", "-v", "--verbose", "--dry-run", "-cb", "--check-build",
+                  "-V", "--version", "-h", "--help", "--man", "--completion"));
 }
 
 TEST(OptionsTable, HasEachOptionOnceAndGroupsTogether) {
@@ -295,6 +295,10 @@ TEST(Options, MistakesAreUsageErrorsWithOneSentence) {
       {{"--grace", "-1", "true"}, "--grace: \"-1\" is no duration"},
       {{"--grace", "3601", "true"}, "from 0 s to 3600 s"},
       {{"--lease", "0.9", "true"}, "from 1 s to 3600 s"},
+      {{"--max-restarts", "-1", "true"}, "--max-restarts"},
+      {{"--spare", "node9", "true"}, "used by --max-restarts only"},
+      {{"--max-restarts", "2", "--spare", "node9::3", "true"}, "--spare"},
+      {{"--max-restarts", "2", "--stdin", "true"}, "second attempt"},
       {{"--timeout", "0", "true"}, "--timeout: \"0\" is out of range"},
       {{"--start-timeout", "1e3", "true"}, "--start-timeout: \"1e3\" is no duration"},
       {{"--heartbeat-ms", "2000", "--lease", "2", "true"}, "is not below the lease"},

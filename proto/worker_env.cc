@@ -98,7 +98,7 @@ EnvList filter_launcher_env(const EnvList& environment) {
   return result;
 }
 
-EnvList rank_env(const RankPlace& place) {
+EnvList rank_env(const RankPlace& place, const AttemptPlace& attempt) {
   const auto text = [](std::uint32_t value) { return fmt::format_int(value).str(); };
   return {
       {"RANK", text(place.rank)},
@@ -110,8 +110,8 @@ EnvList rank_env(const RankPlace& place) {
       {"ROLE_RANK", text(place.rank)},
       {"ROLE_WORLD_SIZE", text(place.size)},
       {"ROLE_NAME", "default"},
-      {"TORCHELASTIC_RESTART_COUNT", "0"},
-      {"TORCHELASTIC_MAX_RESTARTS", "0"},
+      {"TORCHELASTIC_RESTART_COUNT", text(attempt.restart_count)},
+      {"TORCHELASTIC_MAX_RESTARTS", text(attempt.max_restarts)},
       {"HOROVOD_HOSTNAME", place.host},
       {"HOROVOD_RANK", text(place.rank)},
       {"HOROVOD_SIZE", text(place.size)},

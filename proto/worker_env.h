@@ -27,6 +27,12 @@ struct RankPlace {
   std::string host;  // as written in the host list
 };
 
+// Which attempt of the job this is, of how many (--max-restarts).
+struct AttemptPlace {
+  std::uint32_t restart_count = 0;
+  std::uint32_t max_restarts = 0;
+};
+
 // Whether the launcher's value of this name stays at home (HOME, SSH_*, rank variables of others,
 // ...).
 [[nodiscard]] bool is_denied(std::string_view name);
@@ -38,7 +44,7 @@ struct RankPlace {
 [[nodiscard]] EnvList filter_launcher_env(const EnvList& environment);
 
 // What every rank of the job is told about itself: torch's and Horovod's names and HVDRUN_*.
-[[nodiscard]] EnvList rank_env(const RankPlace& place);
+[[nodiscard]] EnvList rank_env(const RankPlace& place, const AttemptPlace& attempt = {});
 
 // What the whole node is told. `address` is the node's own numeric fabric address, `interface` its
 // name; both set socket interface hints only where there is more than one node (see

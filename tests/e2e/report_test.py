@@ -264,8 +264,9 @@ class Records(Reporting):
 
     def test_report_of_a_lost_node_says_what_is_known_of_it(self):
         path = self.shared("lost.json")
-        run = self.start("--report", path, "-np", 2, "-H", "node1:1,node2:1", "sleep", 600)
-        self.wait_workers(2, run)
+        run = self.start("--report", path, "-np", 2, "-H", "node1:1,node2:1", "bash", "-c",
+                         "echo up; exec sleep 600")
+        self.assertEqual(len(run.out.find("up", 15, 2)), 2, run.report())
         for pid in self.agents("node2"):
             os.kill(pid, signal.SIGKILL)
         run.wait(30)

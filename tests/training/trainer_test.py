@@ -178,6 +178,20 @@ class Resuming(Training):
         run = self.train("--epochs", 100000, "--steps", 1, out=out)
         self.assertIn("resumed from", run.out)
 
+    def test_restarted_by_hvdrun_it_ends_like_an_undisturbed_one(self):
+        options = ("--epochs", 2, "--save-every", 1, "--seed", 4)
+        whole, parts = self.folder / "whole", self.folder / "parts"
+        self.train(*options, ranks=2, out=whole)
+        killed = ('"$@" & petrv2=$!; if [ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then '
+                  f'until [ -e "$(echo {parts}/step-*3.safetensors)" ]; do sleep 0.02; done; '
+                  "kill -9 $petrv2; fi; wait $petrv2")
+        run = Run([HVDRUN, "-np", "2", "--max-restarts", "2", "bash", "-c", killed, "x",
+                   *self.words(*options, out=parts)], 120, self.folder, self.environment())
+        self.assertEqual(run.code, 0, run.report())
+        self.assertIn("restart 1 of 2", run.err, run.report())
+        self.assertIn("resumed from", run.out, run.report())
+        self.assert_same_state(self.newest(whole), self.newest(parts))
+
     def test_second_training_in_the_same_folder_is_refused(self):
         out = self.folder / "out"
         process = self.start("--epochs", 1000, out=out)

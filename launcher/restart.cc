@@ -1,0 +1,106 @@
+#include "launcher/restart.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace hvd {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int kFailuresOfABadHost = 2;
+constexpr Nanos kFirstPause = seconds(1);
+constexpr Nanos kLongestPause = seconds(30);
+
+// Of our own workers: what was wrong is wrong in the next attempt, too.
+bool is_lasting(int worker_code) { return worker_code >= 73 && worker_code <= 75; }
+
+std::uint64_t num_slots(const std::vector<HostSpec>& hosts) {
+  return std::accumulate(
+      hosts.begin(), hosts.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const HostSpec& host) { return sum + host.slots.value_or(0); });
+}
+
+std::vector<HostSpec> without(std::vector<HostSpec> hosts, const std::string& label) {
+  std::erase_if(hosts, [&](const HostSpec& host) { return host.label() == label; });
+  return hosts;
+}
+
+}  // namespace
+
+bool is_retryable(const Cause& cause, bool has_run_before) {
+  switch (cause.kind) {
+    case CauseKind::kExited:
+      return !cause.uses_runtime || !is_lasting(cause.value);
+    case CauseKind::kSignalled:
+    case CauseKind::kLeftEarly:
+    case CauseKind::kNodeLost:
+    case CauseKind::kStalled:
+      return true;
+    case CauseKind::kStartFailed:
+    case CauseKind::kStartTimeout:
+      return has_run_before;
+    case CauseKind::kFailedToStart:
+    case CauseKind::kTimeout:
+    case CauseKind::kExitTimeout:
+    case CauseKind::kUserSignal:
+    case CauseKind::kRegistration:
+    case CauseKind::kStdoutGone:
+      return false;
+  }
+  return false;
+}
+
+Restarts::Restarts(RestartRequest request) : request_(std::move(request)) {}
+
+// The next spare stands where the host stood, so that the others keep their ranks.
+std::vector<HostSpec> Restarts::replace(std::vector<HostSpec> hosts, const std::string& label) {
+  if (request_.spares.empty()) return without(std::move(hosts), label);
+  HostSpec spare = request_.spares.front();
+  request_.spares.erase(request_.spares.begin());
+  for (HostSpec& host : hosts) {
+    if (host.label() != label) continue;
+    if (!spare.slots) spare.slots = host.slots;
+    host = spare;
+    break;
+  }
+  return hosts;
+}
+
+Restarts::Decision Restarts::after(const AttemptEnd& end) {
+  if (request_.most == 0 || !end.is_retryable) return {};
+  if (count_ == request_.most) {
+    return {.told = fmt::format("no restart: there were {} already (--max-restarts)", count_)};
+  }
+  for (const std::string& label : end.failed) ++num_failures_[label];
+  Decision next{.is_on = true, .hosts = end.hosts};
+  std::vector<std::string> left_out;
+  for (const HostSpec& host : end.hosts) {
+    const std::string& label = host.label();
+    const bool is_unverified = end.unverified.contains(label);
+    const auto failures = num_failures_.find(label);
+    const bool is_bad = failures != num_failures_.end() && failures->second >= kFailuresOfABadHost;
+    if (!is_unverified && !is_bad) continue;
+    const bool has_spare = !request_.spares.empty();
+    const bool has_room = num_slots(without(next.hosts, label)) >= end.num_ranks;
+    if (!has_spare && !has_room && !is_unverified) continue;
+    if (!has_spare && !has_room) {
+      return {.told =
+                  fmt::format("no restart: {} may still run ranks of this attempt, and the other "
+                              "hosts have no {} slots; name a host for it with --spare",
+                              label, end.num_ranks)};
+    }
+    next.hosts = replace(std::move(next.hosts), label);
+    left_out.push_back(label);
+  }
+  ++count_;
+  next.pause = std::min(kFirstPause * (1 << std::min(count_ - 1, 5U)), kLongestPause);
+  next.told = fmt::format("restart {} of {}{}{}", count_, request_.most,
+                          left_out.empty() ? "" : " without ", fmt::join(left_out, ", "));
+  return next;
+}
+
+}  // namespace hvd
