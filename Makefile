@@ -4,6 +4,7 @@
 #   make test      the same set-up, then all tests except the long ones
 #   make build     everything, into build/ (programs in build/bin/); TRAINING=OFF needs no torch
 #   make long      the tests that take minutes each
+#   make chaos     80 faults on test hosts, in random order; CHAOS="--seed N --only PATTERN"
 #   make bench     start time, output rate and clean-up time on test hosts
 #   make asan tsan tidy    the other builds, with their unit tests (tidy: clang-tidy only)
 #   make deps venv         only the Debian packages, only the torch wheel
@@ -22,11 +23,11 @@ SANITIZER_ENV := ASAN_OPTIONS=detect_leaks=1 \
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help demo test build programs long bench asan asan-build tsan tidy deps deps-build venv \
+.PHONY: help demo test build programs long chaos bench asan asan-build tsan tidy deps deps-build venv \
   configure install clean
 
 help:
-	@sed -n '3,12s/^# \{0,3\}//p' Makefile
+	@sed -n '3,13s/^# \{0,3\}//p' Makefile
 
 demo: programs venv
 	@scripts/demo.sh
@@ -59,6 +60,9 @@ programs: configure
 
 long: build
 	$(CTEST) --test-dir build -L '^long$$'
+
+chaos: deps build
+	/usr/bin/python3 -u tests/e2e/chaos/chaos_test.py $(CHAOS)
 
 bench: deps build
 	/usr/bin/python3 tests/bench/launch.py

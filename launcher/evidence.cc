@@ -24,16 +24,6 @@ std::string header(const RankEvidence& rank, const EvidenceView& view) {
   return text + (rank.found.text().empty() ? " nothing\n" : ":\n");
 }
 
-void append_quoted(std::string& out, std::string_view line, bool is_terminal) {
-  out += "  | ";
-  if (is_terminal) {
-    append_visible(out, line);
-  } else {
-    out += line;
-  }
-  out += '\n';
-}
-
 void append_rank(std::string& out, const RankEvidence& rank, const EvidenceView& view) {
   out += header(rank, view);
   std::string_view text = rank.found.text();

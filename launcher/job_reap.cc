@@ -24,6 +24,7 @@ constexpr Nanos kLongest = seconds(30);
 constexpr Nanos kAfterGrace = seconds(10);
 // A node that has fallen silent hardly answers a new connection either.
 constexpr Nanos kSilentConnect = seconds(5);
+constexpr int kSilentBeats = 3;
 // Nobody wants to wait much longer than the time that he gave the start.
 constexpr Nanos kUnstartedConnect = seconds(1);
 constexpr std::size_t kMaxAnswer = std::size_t{1} << 20U;
@@ -60,7 +61,9 @@ void Job::reap_lost(Node& node) {
   if (node.finished) return;
   const SteadyTime now = steady_clock::now();
   const SteadyTime deadline = now + std::min(options_.grace + kAfterGrace, kLongest);
-  const bool is_silent = !node.is_link_closed;
+  // A connection that has timed out is closed, too, at about the same moment.
+  const bool is_silent =
+      !node.is_link_closed || boottime_now() - node.last_heard > kSilentBeats * options_.heartbeat;
   begin_reap(node, {options_.grace, is_silent ? std::min(deadline, now + kSilentConnect) : deadline,
                     deadline});
 }

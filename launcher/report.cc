@@ -17,16 +17,6 @@ constexpr std::size_t kMaxTracebackLines = 60;
 constexpr std::size_t kMaxKernelLines = 16;
 constexpr std::size_t kMaxStillRanks = 8;
 
-void append_quoted(std::string& out, std::string_view line, bool is_terminal) {
-  out += "  | ";
-  if (is_terminal) {
-    append_visible(out, line);
-  } else {
-    out += line;
-  }
-  out += '\n';
-}
-
 void append_tail(std::string& out, const ReportInput& input) {
   if (!is_of_rank(input.cause) || input.tail.empty()) return;
   out += fmt::format("hvdrun: the last {} that rank {} ({}) wrote to stderr:\n",

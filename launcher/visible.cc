@@ -59,4 +59,14 @@ void append_visible(std::string& out, std::string_view line) {
   if (has_colour) out.append(kResetColour);
 }
 
+void append_quoted(std::string& out, std::string_view line, bool is_terminal) {
+  out += "  | ";
+  if (is_terminal) {
+    append_visible(out, line);
+  } else {
+    out += line;
+  }
+  out += '\n';
+}
+
 }  // namespace hvd

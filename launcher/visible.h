@@ -11,4 +11,7 @@ namespace hvd {
 // Appends one line, or a part of one, without its line end. Colours are reset at its end.
 void append_visible(std::string& out, std::string_view line);
 
+// "  | line" with its end, as reports quote a worker; as it is where it does not go to a terminal.
+void append_quoted(std::string& out, std::string_view line, bool is_terminal);
+
 }  // namespace hvd
