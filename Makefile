@@ -19,7 +19,7 @@ JOBS ?= $(shell nproc)
 
 # What the tree was configured with; another choice configures it again.
 CHOICE := TRAINING=$(TRAINING) WERROR=$(WERROR)
-SANITIZER_ENV := ASAN_OPTIONS=detect_leaks=1 \
+SANITIZER_ENV := ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp \
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 CTEST := ctest --output-on-failure --no-tests=error
 
