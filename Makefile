@@ -5,6 +5,7 @@
 #   make build     everything, into build/ (programs in build/bin/); TRAINING=OFF needs no torch
 #   make long      the tests that take minutes each
 #   make chaos     80 faults on test hosts, in random order; CHAOS="--seed N --only PATTERN"
+#   make fuzz      libFuzzer on the parsers, FUZZ_SECONDS=600 each; needs clang
 #   make bench     start time, output rate and clean-up time on test hosts
 #   make asan tsan tidy    the other builds, with their unit tests (tidy: clang-tidy only)
 #   make deps venv         only the Debian packages, only the torch wheel
@@ -23,11 +24,11 @@ SANITIZER_ENV := ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=$(CURDIR)
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 CTEST := ctest --output-on-failure --no-tests=error
 
-.PHONY: help demo test build programs long chaos bench asan asan-build tsan tidy deps deps-build venv \
+.PHONY: help demo test build programs long fuzz chaos bench asan asan-build tsan tidy deps deps-build venv \
   configure install clean
 
 help:
-	@sed -n '3,13s/^# \{0,3\}//p' Makefile
+	@sed -n '3,14s/^# \{0,3\}//p' Makefile
 
 demo: programs venv
 	@scripts/demo.sh
@@ -60,6 +61,10 @@ programs: configure
 
 long: build
 	$(CTEST) --test-dir build -L '^long$$'
+
+fuzz: build
+	@command -v clang++ >/dev/null || { echo "fuzz: clang++ is missing; apt-get install clang" >&2; exit 1; }
+	$(CTEST) --test-dir build -L '^long$$' -R '^fuzz_'
 
 chaos: deps build
 	/usr/bin/python3 -u tests/e2e/chaos/chaos_test.py $(CHAOS)

@@ -6,31 +6,85 @@ namespace hvd {
 namespace {
 
 constexpr std::string_view kDefaultMarker = "HVDRUN1";
+constexpr std::string_view kUnixPrefix = "unix:";
 constexpr std::size_t kJobIdDigits = 32;
 
-// Takes one option with its value; false if it is none or the value is no good.
-bool take_value(AgentArguments& result, std::string_view name, std::string_view value) {
-  if (value.empty()) return false;
+template <typename T>
+Result<void> take_number(std::optional<T>& number, std::string_view name, std::string_view value) {
+  number = parse_number<T>(value);
+  if (number) return {};
+  return make_error(ExitCode::kUsage, "{} \"{}\": give a number", name, value);
+}
+
+Result<void> take_job(AgentArguments& result, std::string_view value) {
+  if (!is_job_id(value)) {
+    return make_error(ExitCode::kUsage,
+                      "--job \"{}\": a job is named by the 32 hexadecimal digits that hvdrun tells",
+                      value);
+  }
+  result.job_id = value;
+  return {};
+}
+
+Result<void> take_socket(AgentArguments& result, std::string_view value) {
+  const bool is_unix = value.starts_with(kUnixPrefix);
+  result.socket = is_unix ? value.substr(kUnixPrefix.size()) : std::string_view();
+  if (result.socket.starts_with('/')) return {};
+  return make_error(ExitCode::kUsage,
+                    "--listen \"{}\": give unix: and an absolute path, as in "
+                    "unix:/run/hvdrun/agent.sock",
+                    value);
+}
+
+Result<void> take_value(AgentArguments& result, std::string_view name, std::string_view value) {
+  if (name == "--job") return take_job(result, value);
+  if (name == "--node") return take_number(result.node, name, value);
+  if (name == "--listen") return take_socket(result, value);
+  if (name == "--grace-ms") {
+    std::optional<std::uint32_t> number;
+    auto taken = take_number(number, name, value);
+    if (taken) result.grace = std::chrono::milliseconds(*number);
+    return taken;
+  }
   if (name == "--marker") {
     result.marker = value;
-  } else if (name == "--job") {
-    result.job_id = value;
-    return is_job_id(value);
-  } else if (name == "--node") {
-    result.node = parse_number<std::uint32_t>(value);
-    return result.node.has_value();
   } else if (name == "--cgroup-root") {
     result.cgroup_root = value;
-  } else if (name == "--grace-ms") {
-    const auto number = parse_number<std::uint32_t>(value);
-    if (number) result.grace = std::chrono::milliseconds(*number);
-    return number.has_value();
   } else if (name == "--job-dir") {
     result.job_dir = value;
   } else {
-    return false;
+    return make_error(ExitCode::kUsage, "there is no option {}; see hvd-agent --help", name);
   }
-  return true;
+  return {};
+}
+
+std::optional<AgentArguments::Role> role_of(std::string_view word) {
+  if (word == "reap") return AgentArguments::Role::kReap;
+  if (word == "serve") return AgentArguments::Role::kListen;
+  if (word == "--stdio") return AgentArguments::Role::kServe;
+  return std::nullopt;
+}
+
+// The mark has two parts or none; who reaps must know whom; who listens serves any job, and says
+// where.
+Result<void> check_together(const AgentArguments& arguments) {
+  const bool has_job = !arguments.job_id.empty();
+  const bool is_reaping = arguments.role == AgentArguments::Role::kReap;
+  const bool is_listening = arguments.role == AgentArguments::Role::kListen;
+  if (has_job != arguments.node.has_value() || (is_reaping && !has_job)) {
+    return make_error(ExitCode::kUsage, "give --job ID and --node INDEX together");
+  }
+  if (is_listening && arguments.socket.empty()) {
+    return make_error(ExitCode::kUsage,
+                      "serve: say where, as in --listen unix:/run/hvdrun/agent.sock");
+  }
+  if (is_listening && (has_job || arguments.wants_user_scope)) {
+    return make_error(ExitCode::kUsage, "serve takes any job: no --job, --node or --user-scope");
+  }
+  if (!is_listening && !arguments.socket.empty()) {
+    return make_error(ExitCode::kUsage, "--listen is of hvd-agent serve");
+  }
+  return {};
 }
 
 }  // namespace
@@ -40,28 +94,32 @@ bool is_job_id(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-std::optional<AgentArguments> parse_arguments(const std::vector<std::string_view>& words) {
+Result<AgentArguments> parse_arguments(const std::vector<std::string_view>& words) {
   AgentArguments result;
-  if (words.empty()) return std::nullopt;
-  if (words[0] == "reap") {
-    result.role = AgentArguments::Role::kReap;
-  } else if (words[0] == "--stdio") {
-    result.marker = kDefaultMarker;
-  } else {
-    return std::nullopt;
+  const auto role = role_of(words.empty() ? "" : words[0]);
+  if (!role) {
+    return make_error(ExitCode::kUsage,
+                      "the first word is --stdio, serve or reap; see hvd-agent --help");
   }
+  result.role = *role;
+  if (result.role == AgentArguments::Role::kServe) result.marker = kDefaultMarker;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--user-scope") {
       result.wants_user_scope = true;
       continue;
     }
-    if (i + 1 == words.size() || !take_value(result, words[i], words[i + 1])) return std::nullopt;
+    if (!words[i].starts_with('-')) {
+      return make_error(ExitCode::kUsage, "{}: this word is not known here; see hvd-agent --help",
+                        words[i]);
+    }
+    const std::string_view value = i + 1 < words.size() ? words[i + 1] : std::string_view();
+    if (value.empty()) return make_error(ExitCode::kUsage, "{}: its value is missing", words[i]);
+    if (auto taken = take_value(result, words[i], value); !taken) {
+      return tl::unexpected(taken.error());
+    }
     ++i;
   }
-  // The mark has two parts or none; who reaps must know whom.
-  const bool has_job = !result.job_id.empty();
-  if (has_job != result.node.has_value()) return std::nullopt;
-  if (result.role == AgentArguments::Role::kReap && !has_job) return std::nullopt;
+  if (auto checked = check_together(result); !checked) return tl::unexpected(checked.error());
   return result;
 }
 

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/status.h"
 
 namespace hvd {
 
 struct AgentArguments {
-  enum class Role { kServe, kReap };
+  // On the stream that reached the node; a look at a lost job; for all who come to a socket.
+  enum class Role { kServe, kReap, kListen };
   Role role = Role::kServe;
   std::string marker;  // first word of the ready line; empty: no such line (reap only)
   // Whose agent this is. On the command line, so that a later look at the node can tell.
@@ -22,11 +24,11 @@ struct AgentArguments {
   bool wants_user_scope = false;  // may ask the user's systemd for a cgroup
   Nanos grace{};                  // reap: how long agent and shim may still end by themselves
   std::string job_dir;            // reap: the job's folder, removed at the end
+  std::string socket;             // listen: its absolute path
 };
 
-// `words` without the program's name; nullopt if they make no sense.
-[[nodiscard]] std::optional<AgentArguments> parse_arguments(
-    const std::vector<std::string_view>& words);
+// `words` without the program's name.
+[[nodiscard]] Result<AgentArguments> parse_arguments(const std::vector<std::string_view>& words);
 
 // The job ids that hvdrun makes: 32 hexadecimal digits. Anything else stands in no path and no
 // name.

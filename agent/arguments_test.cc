@@ -33,10 +33,21 @@ TEST(ParseArguments, TakesAReapWithItsTimeAndFolder) {
   EXPECT_TRUE(reap->marker.empty()) << "nobody waits for a ready line";
 }
 
+TEST(ParseArguments, TakesASocketToServeAt) {
+  const auto listening = parse_arguments({"serve", "--listen", "unix:/run/a.sock"});
+  ASSERT_TRUE(listening.has_value());
+  EXPECT_EQ(listening->role, AgentArguments::Role::kListen);
+  EXPECT_EQ(listening->socket, "/run/a.sock");
+}
+
 TEST(ParseArguments, RefusesTheRest) {
   const std::vector<std::vector<std::string_view>> wrong = {
       {},
       {"serve"},
+      {"serve", "--listen", "/run/a.sock"},
+      {"serve", "--listen", "unix:a.sock"},
+      {"serve", "--listen", "unix:/run/a.sock", "--job", kJob, "--node", "1"},
+      {"--stdio", "--listen", "unix:/run/a.sock"},
       {"reap"},
       {"reap", "--job", kJob},
       {"reap", "--node", "1"},
@@ -49,7 +60,10 @@ TEST(ParseArguments, RefusesTheRest) {
       {"--stdio", "--verbose", "1"},
       {"--stdio", "more"}};
   for (const auto& words : wrong) {
-    EXPECT_FALSE(parse_arguments(words).has_value()) << testing::PrintToString(words);
+    const auto parsed = parse_arguments(words);
+    ASSERT_FALSE(parsed.has_value()) << testing::PrintToString(words);
+    EXPECT_EQ(parsed.error().code, ExitCode::kUsage);
+    EXPECT_FALSE(parsed.error().message.empty());
   }
 }
 

@@ -38,7 +38,7 @@ v1::WorkerBeats BeatBook::collect(Nanos now, const StateOf& state_of) {
     v1::WorkerBeat& beat = *result.add_beats();
     beat = page.beat;
     if (!is_late) continue;
-    beat.set_silent_ms(std::chrono::duration_cast<std::chrono::milliseconds>(silent).count());
+    beat.set_silent_ms(to_ms(silent));
     const char state = page.pid > 0 ? state_of(page.pid) : '\0';
     if (state != '\0') beat.set_process_state(std::string(1, state));
   }

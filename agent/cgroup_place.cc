@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
 #include "agent/shim/job_cgroup.h"
+#include "base/own_program.h"
 #include "base/sys.h"
 
 namespace hvd {
@@ -27,13 +27,6 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   for (std::string& word : words) result.push_back(word.data());
   result.push_back(nullptr);
   return result;
-}
-
-Result<std::string> own_path() {
-  std::array<char, 4096> path{};
-  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
-  if (size <= 0) return make_error("/proc/self/exe: {}", strerror(errno));
-  return std::string(path.data(), static_cast<std::size_t>(size));
 }
 
 // Whether the user has a systemd of his own that can be asked.
@@ -82,13 +75,12 @@ Result<void> run_quietly(const std::vector<std::string>& words) {
 // a child, because after the exec nobody could fall back.
 std::string enter_scope(const AgentArguments& arguments, const std::vector<std::string>& argv) {
   if (!has_user_manager()) return "no systemd of the user to ask for one";
-  const auto self = own_path();
-  if (!self) return self.error().message;
+  const std::string self = own_program();
   const std::string unit = job_cgroup_name(arguments.job_id, *arguments.node);
-  const auto tried = run_quietly(scope_command(unit + "-check", {*self, "scope-check"}));
+  const auto tried = run_quietly(scope_command(unit + "-check", {self, "scope-check"}));
   if (!tried) return tried.error().message;
   std::vector<std::string> program = without_user_scope(argv);
-  program.front() = *self;
+  program.front() = self;
   std::vector<std::string> words = scope_command(unit, program);
   execvp(words.front().c_str(), pointers(words).data());
   return fmt::format("{}: {}", words.front(), strerror(errno));

@@ -9,13 +9,13 @@
 #include "agent/executable.h"
 #include "agent/rank_family.h"
 #include "base/clock.h"
+#include "base/replace_all.h"
 
 namespace hvd {
 namespace {
 
 namespace v1 = hvdrun::v1;
 
-constexpr std::string_view kPid = "{pid}";
 constexpr const char* kOwnProgram = "/proc/self/exe";
 
 SteadyTime::duration steady(std::int64_t milliseconds) {
@@ -40,17 +40,14 @@ struct EvidenceCollector::Item {
   v1::RankEvidence evidence;
   std::vector<std::string> words;  // empty: our own look
   std::unique_ptr<OutsideProgram> program;
-  boost::asio::steady_timer limit;
+  LimitTimer limit;
 };
 
 std::vector<std::string> words_for_pid(const v1::CollectEvidence::Target& it, pid_t pid) {
   const std::string number = fmt::format_int(pid).str();
   std::vector<std::string> words;
   for (std::string word : it.words()) {
-    for (std::size_t at = 0; (at = word.find(kPid, at)) != std::string::npos;) {
-      word.replace(at, kPid.size(), number);
-      at += number.size();
-    }
+    replace_all(word, "{pid}", number);
     words.push_back(std::move(word));
   }
   return words;
@@ -79,9 +76,7 @@ void EvidenceCollector::start(const PidOf& pid_of, OnRank on_rank, OnDone on_don
     waiting_.push_back(item.get());
     items_[target.rank()] = std::move(item);
   }
-  limit_.expires_after(steady(request_.total_ms()));
-  limit_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-    if (error || alive.expired()) return;
+  limit_.start(steady(request_.total_ms()), [this] {
     end(fmt::format("had no time within {} for all ranks",
                     format_duration(steady(request_.total_ms()))));
   });
@@ -108,10 +103,10 @@ void EvidenceCollector::begin(Item& item) {
       kOwnProgram,
       {"hvd-agent", "stacks", fmt::format_int(item.evidence.pid()).str()},
       place_.env,
-      place_.cwd};
+      place_.cwd,
+      place_.cgroup};
   if (!item.words.empty()) {
-    const std::string path = find_env(place_.env, "PATH").value_or(std::string(kDefaultPath));
-    const auto found = find_executable(item.words.front(), path, place_.cwd);
+    const auto found = find_executable(item.words.front(), place_.env, place_.cwd);
     if (found.errno_value != 0) {
       return finish(item, fmt::format("could not be executed: {}", strerror(found.errno_value)));
     }
@@ -124,13 +119,8 @@ void EvidenceCollector::begin(Item& item) {
        [this, &item](const std::string& how) { finish(item, how == kEndedWell ? "" : how); }});
   if (!program) return finish(item, program.error().message);
   item.program = std::move(*program);
-  item.limit.expires_after(steady(request_.limit_ms()));
-  item.limit.async_wait([this, rank = item.evidence.rank(),
-                         alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-    if (error || alive.expired()) return;
-    const auto found = items_.find(rank);
-    if (found == items_.end()) return;
-    finish(*found->second,
+  item.limit.start(steady(request_.limit_ms()), [this, &item] {
+    finish(item,
            fmt::format("did not end within {}", format_duration(steady(request_.limit_ms()))));
   });
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/outside_program.h"
+#include "base/limit_timer.h"
 #include "base/loop.h"
 #include "hvdrun/v1/vitals.pb.h"
 #include "proto/worker_env.h"
@@ -30,6 +31,7 @@ class EvidenceCollector {
   struct Place {
     EnvList env;  // of the programs; PATH finds them
     std::string cwd;
+    std::string cgroup = {};  // the job's; empty: none
   };
   using PidOf = std::function<pid_t(std::uint32_t rank)>;  // 0: it does not run
   using OnRank = std::function<void(hvdrun::v1::RankEvidence)>;
@@ -61,10 +63,8 @@ class EvidenceCollector {
   std::map<std::uint32_t, std::unique_ptr<Item>> items_;  // that are not finished
   std::deque<Item*> waiting_;
   std::size_t num_running_ = 0;
-  boost::asio::steady_timer limit_;  // of all
+  LimitTimer limit_;  // of all
   bool is_filling_ = false;
-  // A timer's handler may still be queued when this has gone.
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 // The words with {pid} replaced. Pure.

@@ -49,6 +49,10 @@ ExecutableLookup find_executable(std::string_view name, std::string_view path,
   }
 }
 
+ExecutableLookup find_executable(std::string_view name, const EnvList& env, std::string_view cwd) {
+  return find_executable(name, find_env(env, "PATH").value_or(std::string(kDefaultPath)), cwd);
+}
+
 int check_folder(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return errno;

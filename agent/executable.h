@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "proto/worker_env.h"
+
 namespace hvd {
 
 struct ExecutableLookup {
@@ -15,6 +17,9 @@ struct ExecutableLookup {
 // A name without a slash is looked for along `path` (PATH; empty entries are `cwd`), one with a
 // slash stands for itself, against `cwd` if it is relative.
 [[nodiscard]] ExecutableLookup find_executable(std::string_view name, std::string_view path,
+                                               std::string_view cwd);
+// The same along the PATH of this environment, or kDefaultPath if it has none.
+[[nodiscard]] ExecutableLookup find_executable(std::string_view name, const EnvList& env,
                                                std::string_view cwd);
 
 // PATH where nobody has set one.

@@ -5,9 +5,11 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <cstddef>
 #include <utility>
 
 namespace hvd {
@@ -40,6 +42,18 @@ void allow_reuse(int socket) {
 
 UniqueFd make_socket(int family) {
   return UniqueFd(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// Invalid, with errno, if another job has the port.
+UniqueFd claim_name(std::uint16_t port) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = fmt::format("hvdrun-master-port-{}", port);
+  memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) socket.reset();
+  return socket;
 }
 
 // Whether IPv6 can be used at all: compiled in and not switched off.
@@ -82,9 +96,10 @@ Result<FabricReservation> FabricReservation::make(std::uint16_t low, std::uint16
     const auto port = static_cast<std::uint16_t>(low + (start + i) % count);
     UniqueFd socket = make_socket(family);
     if (!socket.is_valid()) return make_error("cannot make a socket: {}", strerror(errno));
-    if (bind_any(socket.get(), family, port) == 0) {
-      allow_reuse(socket.get());
-      return FabricReservation(std::move(socket), port, family);
+    allow_reuse(socket.get());
+    UniqueFd name = claim_name(port);
+    if (name.is_valid() && bind_any(socket.get(), family, port) == 0) {
+      return FabricReservation(std::move(name), std::move(socket), port, family);
     }
     if (errno != EADDRINUSE) return make_error("cannot bind port {}: {}", port, strerror(errno));
   }

@@ -1,8 +1,10 @@
 // The reserved MASTER_PORT of node 0 and the check that other nodes reach it.
 //
-// Reserving: bound on [::] without SO_REUSEADDR, so that nobody else can have it, then SO_REUSEADDR
-// is set on the bound socket, so that rank 0's store, which sets it too, can. A second such socket
-// listens during the check: it can be closed without giving the reservation up.
+// Reserving: a name of the network namespace (an abstract socket), which only one job can have,
+// then the port, bound on [::] with SO_REUSEADDR: rank 0's store, which sets it too, can have it, a
+// plain bind cannot, and what an earlier job's connections have left in TIME-WAIT does not matter.
+// A second such socket listens during the check: it can be closed without giving the reservation
+// up.
 //
 // Protocol of the check: the peer sends the nonce (16 bytes); the listener answers one line
 // "hvdrun JOB ADDRESS" with the address it saw the peer come from. A wrong nonce or silence is
@@ -36,9 +38,10 @@ class FabricReservation {
   [[nodiscard]] Result<UniqueFd> listen() const;
 
  private:
-  FabricReservation(UniqueFd socket, std::uint16_t port, int family)
-      : socket_(std::move(socket)), port_(port), family_(family) {}
+  FabricReservation(UniqueFd name, UniqueFd socket, std::uint16_t port, int family)
+      : name_(std::move(name)), socket_(std::move(socket)), port_(port), family_(family) {}
 
+  UniqueFd name_;
   UniqueFd socket_;
   std::uint16_t port_;
   int family_;

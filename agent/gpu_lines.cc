@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/blanks.h"
 #include "base/parse_number.h"
 
 namespace hvd {
@@ -12,22 +13,15 @@ namespace v1 = hvdrun::v1;
 
 constexpr std::size_t kNumFields = 4;
 constexpr std::uint64_t kMostPercent = 100;
+constexpr std::uint64_t kMostMib = std::uint64_t{1} << 32;  // far above any GPU's
 constexpr std::size_t kMaxWords = 200;
-
-std::string_view without_blanks(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
 
 bool split_fields(std::string_view line, std::array<std::string_view, kNumFields>& fields) {
   for (std::size_t i = 0; i < kNumFields; ++i) {
     const std::size_t end = line.find(',');
     const bool is_last = i + 1 == kNumFields;
     if (is_last != (end == std::string_view::npos)) return false;
-    fields[i] = without_blanks(line.substr(0, end));
+    fields[i] = strip_blanks(line.substr(0, end));
     if (!is_last) line.remove_prefix(end + 1);
   }
   return true;
@@ -56,7 +50,7 @@ std::optional<v1::GpuSample> parse_gpu_line(std::string_view line) {
     sample.set_has_utilization(true);
     sample.set_utilization(static_cast<std::uint32_t>(*numbers[1]));
   }
-  if (numbers[2] && numbers[3]) {
+  if (numbers[2] && numbers[3] && *numbers[2] <= *numbers[3] && *numbers[3] <= kMostMib) {
     sample.set_has_memory(true);
     sample.set_used_mib(*numbers[2]);
     sample.set_total_mib(*numbers[3]);
@@ -80,7 +74,7 @@ bool GpuLines::take_line(std::string_view line) {
   if (line.size() > kMaxLine) return false;
   auto sample = parse_gpu_line(line);
   if (!sample) {
-    const std::string_view words = without_blanks(line);
+    const std::string_view words = strip_blanks(line);
     if (!words.empty()) last_words_ = words.substr(0, kMaxWords);
     return false;
   }

@@ -21,6 +21,9 @@ TEST(GpuLine, WhatNvidiaSmiDoesNotKnowIsLeftOut) {
   ASSERT_TRUE(sample);
   EXPECT_FALSE(sample->has_utilization());
   EXPECT_FALSE(sample->has_memory());
+  const auto absurd = parse_gpu_line("0, 5, 18446744073709551615, 143771");
+  ASSERT_TRUE(absurd);
+  EXPECT_FALSE(absurd->has_memory());
   const auto memory_only = parse_gpu_line("0,N/A,10,4096");
   ASSERT_TRUE(memory_only);
   EXPECT_TRUE(memory_only->has_memory());

@@ -9,6 +9,8 @@
 
 #include "agent/executable.h"
 #include "agent/shim/proc.h"
+#include "base/blanks.h"
+#include "base/lines.h"
 #include "base/parse_number.h"
 
 namespace hvd {
@@ -18,23 +20,16 @@ constexpr std::uint64_t kNoise = 256;  // MiB: contexts of other programs come a
 constexpr double kMibPerGib = 1024.0;
 constexpr std::size_t kMaxOutput = 1 << 16;
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
-}
-
 // The columns of each line that has so many.
 template <std::size_t N>
 std::vector<std::array<std::string_view, N>> rows_of(std::string_view text) {
   std::vector<std::array<std::string_view, N>> rows;
   while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    std::string_view line = take_line(text);
     if (static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) != N - 1) continue;
     std::array<std::string_view, N> row;
     for (std::string_view& column : row) {
-      column = trimmed(line.substr(0, line.find(',')));
+      column = strip_blanks(line.substr(0, line.find(',')));
       line.remove_prefix(std::min(line.find(',') + 1, line.size()));
     }
     rows.push_back(row);
@@ -89,8 +84,7 @@ std::vector<std::string> gpu_remains(const std::vector<GpuUse>& before,
 }
 
 void GpuMemory::look_before(const EnvList& env) {
-  const std::string path = find_env(env, "PATH").value_or(std::string(kDefaultPath));
-  const auto found = find_executable("nvidia-smi", path, "/");
+  const auto found = find_executable("nvidia-smi", env, "/");
   if (found.errno_value != 0) return;
   path_ = found.path;
   env_ = env;
@@ -117,9 +111,7 @@ void GpuMemory::compare(const std::vector<GpuUse>& after) {
 void GpuMemory::ask(const std::string& query, Took took) {
   output_.clear();
   took_ = std::move(took);
-  limit_.expires_after(kPatience);
-  limit_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-    if (error || alive.expired()) return;
+  limit_.start(kPatience, [this] {
     output_.clear();
     end_question();
   });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/outside_program.h"
+#include "base/limit_timer.h"
 #include "base/loop.h"
 #include "proto/worker_env.h"
 
@@ -65,7 +66,7 @@ class GpuMemory {
   void compare(const std::vector<GpuUse>& after);
 
   Loop& loop_;
-  boost::asio::steady_timer limit_;
+  LimitTimer limit_;
   std::string path_;
   EnvList env_;
   std::vector<GpuUse> before_;
@@ -73,7 +74,6 @@ class GpuMemory {
   std::string output_;
   Took took_;  // of the question that is open
   std::unique_ptr<OutsideProgram> program_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // for handlers still queued
 };
 
 }  // namespace hvd

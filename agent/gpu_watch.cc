@@ -37,14 +37,13 @@ std::vector<std::string> words_for(milliseconds period) {
 GpuWatch::GpuWatch(Loop& loop, milliseconds period, std::function<void(const std::string&)> tell)
     : loop_(loop), period_(period), tell_(std::move(tell)), patience_(loop) {}
 
-void GpuWatch::start(const EnvList& env) {
-  const std::string path = find_env(env, "PATH").value_or(std::string(kDefaultPath));
-  const auto found = find_executable(kProgram, path, "/");
+void GpuWatch::start(const EnvList& env, const std::string& cgroup) {
+  const auto found = find_executable(kProgram, env, "/");
   if (found.errno_value != 0) {
     return tell_once(
         fmt::format("no GPU statistics: {}: {}", kProgram, strerror(found.errno_value)));
   }
-  auto program = OutsideProgram::start(loop_, {found.path, words_for(period_), env, "/"},
+  auto program = OutsideProgram::start(loop_, {found.path, words_for(period_), env, "/", cgroup},
                                        {[this](std::string_view bytes) {
                                           if (lines_.add(bytes)) expect_word();
                                         },
@@ -57,23 +56,16 @@ void GpuWatch::start(const EnvList& env) {
 void GpuWatch::take_end(const std::string& how) {
   std::string text = fmt::format("no GPU statistics: {} {}", kProgram, how);
   if (!lines_.last_words().empty()) text += fmt::format(" (it said: {})", lines_.last_words());
-  patience_.expires_after(kAfterEnd);
-  patience_.async_wait(
-      [this, text, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-        if (!error && !alive.expired()) tell_once(text);
-      });
+  patience_.start(kAfterEnd, [this, text] { tell_once(text); });
 }
 
 // It is not killed: a driver that is slow today may answer again.
 void GpuWatch::expect_word() {
   const milliseconds patience = patience_for(period_);
-  patience_.expires_after(patience);
-  patience_.async_wait(
-      [this, patience, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-        if (error || alive.expired()) return;
-        tell_once(fmt::format("no GPU statistics: {} has said nothing for {}", kProgram,
-                              format_duration(patience)));
-      });
+  patience_.start(patience, [this, patience] {
+    tell_once(fmt::format("no GPU statistics: {} has said nothing for {}", kProgram,
+                          format_duration(patience)));
+  });
 }
 
 void GpuWatch::tell_once(const std::string& text) {

@@ -11,6 +11,7 @@
 
 #include "agent/gpu_lines.h"
 #include "agent/outside_program.h"
+#include "base/limit_timer.h"
 #include "base/loop.h"
 #include "proto/worker_env.h"
 
@@ -22,8 +23,8 @@ class GpuWatch {
   GpuWatch(Loop& loop, std::chrono::milliseconds period,
            std::function<void(const std::string&)> tell);
 
-  // PATH of `env` finds the program.
-  void start(const EnvList& env);
+  // PATH of `env` finds the program. `cgroup`: the job's; empty: none.
+  void start(const EnvList& env, const std::string& cgroup);
 
   // What has come since the last call.
   [[nodiscard]] hvdrun::v1::GpuSummary take() { return lines_.take(); }
@@ -37,9 +38,8 @@ class GpuWatch {
   const std::chrono::milliseconds period_;
   const std::function<void(const std::string&)> tell_;
   GpuLines lines_;
-  boost::asio::steady_timer patience_;
+  LimitTimer patience_;
   bool is_told_ = false;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // for handlers still queued
   std::unique_ptr<OutsideProgram> program_;
 };
 

@@ -13,7 +13,8 @@
 #include <memory>
 #include <tuple>
 
-#include "agent/read_file.h"
+#include "base/lines.h"
+#include "base/read_file.h"
 
 namespace hvd {
 namespace {
@@ -103,9 +104,7 @@ bool is_virtual_interface(std::string_view name) {
 std::vector<std::string> parse_route_order(std::string_view route_table) {
   std::vector<Route> routes;
   while (!route_table.empty()) {
-    const std::size_t end = std::min(route_table.find('\n'), route_table.size());
-    const auto fields = split_blanks(route_table.substr(0, end));
-    route_table.remove_prefix(std::min(end + 1, route_table.size()));
+    const auto fields = split_blanks(take_line(route_table));
     if (fields.size() < 8 || fields[0] == "Iface") continue;
     routes.push_back({std::string(fields[0]), fields[1] == "00000000",
                       std::atol(std::string(fields[6]).c_str())});

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 #include "agent/arguments.h"
 #include "agent/job_dir.h"
 #include "agent/preflight.h"
+#include "agent/shim/folder_lock.h"
 #include "agent/shim/job_dir.h"
+#include "agent/worker_binding.h"
 #include "agent/worker_spec.h"
 
 namespace hvd {
@@ -66,7 +69,8 @@ Job::Job(Loop& loop, ShimProcess shim, Config config)
       service_(loop, {[this](v1::ControlRequest&& request) { take_control(std::move(request)); },
                       [this] { take_stream_end(); },
                       [this](v1::OutputRequest&& request) { take_output_request(request); },
-                      [this] { send_output(); }}),
+                      [this] { send_output(); },
+                      [this](v1::StageRequest&& request) { take_stage(std::move(request)); }}),
       store_([this](v1::StoreRequest request) {
         v1::ControlReply reply;
         *reply.mutable_store_request() = std::move(request);
@@ -77,8 +81,10 @@ Job::Job(Loop& loop, ShimProcess shim, Config config)
                    [this](std::uint32_t rank) { beats_.forget(rank); }}),
       shim_(loop, std::move(shim),
             {[this](v1::FromShim&& message) { take_shim_message(std::move(message)); },
-             [this] { end_shim_batch(); }, [this] { handle(JobEvent::kShimGone); }}),
+             [this] { end_shim_batch(); }, [this] { handle(JobEvent::kShimGone); },
+             [this](const std::string& text) { take_log(LogLevel::kError, text); }}),
       master_port_(loop),
+      horovod_(loop),
       gpu_memory_(loop),
       hang_up_(loop),
       lease_timer_(loop),
@@ -89,11 +95,9 @@ Job::Job(Loop& loop, ShimProcess shim, Config config)
 
 Result<void> Job::start(UniqueFd stream) {
   watch_hang_up(stream.get());
-  lease_timer_.expires_after(
-      std::chrono::duration_cast<SteadyTime::duration>(config_.hello_timeout));
-  lease_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error || state_ != JobState::kNew) return;
-    log(LogLevel::kError, "no launcher has said hello; leaving");
+  lease_timer_.start(config_.hello_timeout, [this] {
+    if (state_ != JobState::kNew) return;
+    take_log(LogLevel::kError, "no launcher has said hello; leaving");
     handle(JobEvent::kStreamEnd);
   });
   return service_.start(std::move(stream));
@@ -115,6 +119,7 @@ void Job::watch_hang_up(int stream) {
 void Job::take_stream_end() { handle(JobEvent::kStreamEnd); }
 
 void Job::take_log(LogLevel level, const std::string& text) {
+  if (level > log_level_) return;
   if (is_hello_answered_ && service_.is_control_open()) {
     return service_.send(notice(level <= LogLevel::kWarning, text));
   }
@@ -130,6 +135,7 @@ void Job::handle(JobEvent event) {
         job_state_name(state_), job_state_name(step.next), format_duration(now - entered_));
     state_ = step.next;
     entered_ = now;
+    if (*ending_ == '\0' && state_ >= JobState::kLeaving) ending_ = job_event_name(event);
   }
   run(step.action);
 }
@@ -163,15 +169,19 @@ void Job::refuse(const std::string& text) {
 void Job::configure() {
   if (const auto wrong = check_hello(request_.hello())) return refuse(*wrong);
   hello_ = std::move(*request_.mutable_hello());
-  set_log_level(hello_.verbose() ? LogLevel::kInfo : LogLevel::kWarning);
-  const auto runtime_dir = find_env(config_.node_env, "XDG_RUNTIME_DIR").value_or("");
+  if (hello_.verbose()) log_level_ = LogLevel::kInfo;
+  const auto runtime_dir = env_value(config_.node_env, "XDG_RUNTIME_DIR");
   auto path = plan_job_dir(job_dir_parents(runtime_dir, geteuid()), hello_.job_id(), hello_.node());
   if (!path) return refuse(path.error().message);
   job_dir_ = *path;
   shim_.send(shim_config(hello_, job_dir_, config_.cgroup));
   if (auto made = make_job_dir(job_dir_); !made) return refuse(made.error().message);
+  job_dir_lock_ = lock_folder(job_dir_, LOCK_SH);
   if (auto listening = rendezvous_.start(rendezvous_path(job_dir_)); !listening) {
     return refuse(listening.error().message);
+  }
+  if (hello_.wants_stage()) {
+    if (auto made = make_staged_dir(); !made) return refuse(made.error().message);
   }
   if (hello_.wants_timeline()) {
     if (auto made = make_timeline_dir(); !made) return refuse(made.error().message);
@@ -192,15 +202,25 @@ void Job::configure() {
   if (hello_.has_fabric_listen()) {
     *hello_reply_.mutable_fabric_listen() =
         master_port_.open(hello_.fabric_listen(), hello_.job_id());
+    open_horovod(hello_.fabric_listen(), hello_reply_.mutable_fabric_listen());
   }
 }
 
 void Job::spawn() {
   master_port_.end_check();
+  if (request_.spawn().has_horovod_store()) serve_horovod(request_.spawn().horovod_store());
   start_vitals();
+  if (request_.spawn().has_pmi()) {
+    pmi_ = std::make_unique<PmiDesk>(request_.spawn(), hello_.job_id(), store_,
+                                     [this](const v1::ToShim& message) { shim_.send(message); });
+  }
   const SpawnContext context{config_.node_env, hello_, hello_reply_.executable(), job_dir_,
                              timeline_dir_};
-  for (v1::ShimSpawn& part : make_shim_spawns(context, request_.spawn())) {
+  std::vector<v1::ShimSpawn> parts = make_shim_spawns(context, request_.spawn());
+  if (!request_.spawn().bind().empty() || request_.spawn().tell_bindings()) {
+    bindings_ = bind_workers(parts, parse_bind_mode(request_.spawn().bind()), read_topology());
+  }
+  for (v1::ShimSpawn& part : parts) {
     v1::ToShim message;
     *message.mutable_spawn() = std::move(part);
     if (shim_.send(message)) continue;
@@ -216,14 +236,11 @@ void Job::watch_lease() {
   const Nanos lease = std::chrono::milliseconds(hello_.lease_ms());
   const Nanos left = last_heartbeat_ + lease - boottime_now();
   if (left <= Nanos(0)) {
-    log(LogLevel::kWarning, "no heartbeat of the launcher for {}; leaving",
-        format_duration(boottime_now() - last_heartbeat_));
+    take_log(LogLevel::kWarning, fmt::format("no heartbeat of the launcher for {}; leaving",
+                                             format_duration(boottime_now() - last_heartbeat_)));
     return handle(JobEvent::kLeaseOver);
   }
-  lease_timer_.expires_after(std::chrono::duration_cast<SteadyTime::duration>(left));
-  lease_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) watch_lease();
-  });
+  lease_timer_.start(left, [this] { watch_lease(); });
 }
 
 void Job::stop_shim() {
@@ -241,13 +258,21 @@ void Job::stop_shim() {
 void Job::await_shim() {
   store_.end_all("the job is ending");
   const Nanos limit = std::chrono::milliseconds(hello_.grace_ms()) + kVerify + kLeaveMargin;
-  leave_timer_.expires_after(std::chrono::duration_cast<SteadyTime::duration>(limit));
-  leave_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) handle(JobEvent::kLeaveDeadline);
-  });
+  leave_timer_.start(limit, [this] { handle(JobEvent::kLeaveDeadline); });
+}
+
+// What runs beside the job ends with it, and so does a shim that has not left by itself.
+void Job::let_go() {
+  evidence_.reset();
+  gpus_.reset();
+  horovod_.close();
+  shim_.leave();
+  boost::system::error_code ignored;
+  hang_up_.close(ignored);
 }
 
 void Job::report_lost() {
+  let_go();
   store_.end_all("the job is ending");
   const std::string cause =
       fmt::format("hvd-shim died (pid {}, {})", shim_.pid(), shim_.end_text());
@@ -267,6 +292,7 @@ void Job::report_lost() {
 }
 
 void Job::close() {
+  let_go();
   service_.finish(ServiceEdge::Ending::kDone, "");
   if (is_finished_seen_ || job_dir_.empty()) return shut_down();
   // The shim left without its last word, or not at all: what it leaves is ours to end.
@@ -286,7 +312,7 @@ void Job::shut_down() {
   if (!job_dir_.empty()) remove_job_dir(job_dir_);
   leave_timeline();
   const auto one_down = [this] {
-    if (++num_servers_down_ == kNumServers) loop_.stop();
+    if (++num_servers_down_ == kNumServers) config_.on_end();
   };
   service_.shutdown(one_down);
   rendezvous_.shutdown(one_down);

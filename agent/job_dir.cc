@@ -12,7 +12,6 @@
 namespace hvd {
 namespace {
 
-constexpr std::size_t kIdDigits = 8;
 constexpr std::size_t kTimelineIdDigits = 16;
 
 // Makes the folder if it is missing, then checks what stands there: never through a link.
@@ -42,7 +41,7 @@ Result<std::string> plan_below(const std::string& parent, std::string_view job_i
   std::uint32_t fresh = 0;
   if (getrandom(&fresh, sizeof(fresh), 0) != sizeof(fresh)) return make_error("no random numbers");
   std::string path =
-      fmt::format("{}/{}-{}-{:08x}", parent, job_id.substr(0, kIdDigits), node, fresh);
+      fmt::format("{}/{}-{}-{:08x}", parent, job_id.substr(0, kJobDirDigits), node, fresh);
   if (rendezvous_path(path).size() >= sizeof(sockaddr_un::sun_path)) {
     return make_error("{} is too long a path for a socket", path);
   }
@@ -93,6 +92,15 @@ Result<void> make_job_dir(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0) return make_error("{}: {}", path, strerror(errno));
   return {};
 }
+
+std::string stage_cache_dir(const std::vector<std::string>& parents) {
+  for (const std::string& parent : parents) {
+    if (claim_parent(parent)) return parent + "/staged";
+  }
+  return "";
+}
+
+std::string staged_path(std::string_view job_dir) { return fmt::format("{}/files", job_dir); }
 
 std::string rendezvous_path(std::string_view job_dir) {
   return fmt::format("{}/rendezvous.sock", job_dir);

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ namespace hvd {
 
 // Where job folders may stand, best first. `runtime_dir` is XDG_RUNTIME_DIR, or empty. Pure.
 [[nodiscard]] std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid);
+
+// Digits of the job id, and of a random number, in the name of a job folder.
+inline constexpr std::size_t kJobDirDigits = 8;
 
 // A fresh path below the first parent that is ours alone (and is made if missing); the name holds
 // the job id's first 8 digits and the node index. A parent that is a link, another's, or open to
@@ -32,6 +36,13 @@ namespace hvd {
 // As plan_job_dir(), but the path follows from the job, so that one line can tell it for all nodes.
 [[nodiscard]] Result<std::string> plan_timeline_dir(const std::vector<std::string>& parents,
                                                     std::string_view job_id, unsigned node);
+
+// Where files stay that were staged for jobs of this user, for those to come: a folder below the
+// first of timeline_dir_parents() that is ours alone; empty: nowhere. Not made yet.
+[[nodiscard]] std::string stage_cache_dir(const std::vector<std::string>& parents);
+
+// The workers' folder of a job with staged files, in the job folder.
+[[nodiscard]] std::string staged_path(std::string_view job_dir);
 
 // The rendezvous socket in a job folder.
 [[nodiscard]] std::string rendezvous_path(std::string_view job_dir);

@@ -1,13 +1,27 @@
 // What the launcher and the shim send, turned into events of the job or passed on to the other
 // side.
+#include <unistd.h>
+
+#include <set>
 #include <utility>
 
+#include "agent/dead_job_dirs.h"
+#include "agent/earlier_jobs.h"
 #include "agent/fabric_probe.h"
 #include "agent/job.h"
+#include "agent/job_dir.h"
+#include "agent/port_holder.h"
+#include "base/own_program.h"
 
 namespace hvd {
 
 namespace v1 = hvdrun::v1;
+
+namespace {
+
+constexpr std::size_t kMaxEarlierJobs = 8;
+
+}  // namespace
 
 void Job::take_control(v1::ControlRequest&& request) {
   request_ = std::move(request);
@@ -49,7 +63,8 @@ void Job::take_control(v1::ControlRequest&& request) {
       return handle(JobEvent::kBye);
     case v1::ControlRequest::MESSAGE_NOT_SET:
       // Of a newer launcher: what this agent does not know it need not do.
-      return log(LogLevel::kWarning, "the launcher sent a request that this agent does not know");
+      return take_log(LogLevel::kWarning,
+                      "the launcher sent a request that this agent does not know");
   }
 }
 
@@ -68,7 +83,9 @@ void Job::take_heartbeat(const v1::Heartbeat& heartbeat) {
 
 void Job::probe(const v1::FabricProbe& request) {
   boost::asio::co_spawn(loop_, probe_fabric(request, hello_.job_id()),
-                        [this](const std::exception_ptr&, v1::FabricProbeReply result) {
+                        [this, alive = std::weak_ptr(alive_)](const std::exception_ptr&,
+                                                              v1::FabricProbeReply result) {
+                          if (alive.expired()) return;
                           v1::ControlReply reply;
                           *reply.mutable_fabric_probe() = std::move(result);
                           service_.send(std::move(reply));
@@ -94,11 +111,14 @@ void Job::take_shim_message(v1::FromShim&& message) {
       running_[message.started().rank()] = message.started().pid();
       note_started(message.started().rank(), message.started().pid());
       *reply.mutable_started() = message.started();
+      reply.mutable_started()->set_binding(bindings_[message.started().rank()]);
       return service_.send(std::move(reply));
     case v1::FromShim::kExited:
       running_.erase(message.exited().rank());
       note_ended(message.exited().rank());
+      if (pmi_) pmi_->note_end(*message.mutable_exited());
       *reply.mutable_exited() = std::move(*message.mutable_exited());
+      add_port_holder(reply.mutable_exited());
       service_.send(std::move(reply));
       return send_kernel_facts();
     case v1::FromShim::kLog:
@@ -111,12 +131,22 @@ void Job::take_shim_message(v1::FromShim&& message) {
     case v1::FromShim::kInput:
       *reply.mutable_input() = message.input();
       return service_.send(std::move(reply));
+    case v1::FromShim::kPmi:
+      return pmi_ ? pmi_->take(message.pmi()) : void();
     case v1::FromShim::kNotice:
       return take_log(LogLevel::kWarning, message.notice().text());
     case v1::FromShim::kPong:
     case v1::FromShim::MESSAGE_NOT_SET:
       return;
   }
+}
+
+// The reservation keeps ordinary programs away from MASTER_PORT, not one with SO_REUSEADDR.
+void Job::add_port_holder(v1::ExitReport* report) const {
+  const auto port = static_cast<std::uint16_t>(hello_reply_.fabric_listen().port());
+  const bool has_failed = report->what_case() == v1::ExitReport::kExited && report->exited() != 0;
+  if (report->rank() != 0 || port == 0 || !has_failed || report->stopped()) return;
+  report->set_port_holder(find_port_holder(port, hello_.job_id(), hello_.node()));
 }
 
 void Job::take_ready(const v1::ShimReady& ready) {
@@ -129,6 +159,21 @@ void Job::take_ready(const v1::ShimReady& ready) {
   *reply.mutable_hello() = hello_reply_;
   service_.send(std::move(reply));
   is_hello_answered_ = true;
+  // Behind the answer, so that the launcher goes on meanwhile, and before anything is started.
+  look_at_earlier_jobs();
+}
+
+// What earlier jobs have left: processes are told, folders without any go.
+void Job::look_at_earlier_jobs() {
+  std::set<std::string> alive;
+  for (const auto& [mark, processes] : find_earlier_jobs()) {
+    alive.insert(mark.job_id);
+    if (alive.size() > kMaxEarlierJobs) continue;
+    take_log(LogLevel::kWarning,
+             describe_earlier_job(mark, processes, boottime_now(), own_program()));
+  }
+  const auto runtime_dir = env_value(config_.node_env, "XDG_RUNTIME_DIR");
+  remove_dead_job_dirs(job_dir_parents(runtime_dir, geteuid()), alive);
 }
 
 // The launcher sends no more than its window, so nothing is held here.
@@ -151,6 +196,8 @@ void Job::send_kernel_facts() {
 void Job::take_finished(v1::Finished&& finished) {
   is_finished_seen_ = true;
   send_kernel_facts();  // the last ones may be the reason of what happened
+  // What a hook has said that went with the last rank is heard before the node's end.
+  if (evidence_) evidence_->end("was ended because no rank runs any more");
   v1::ControlReply reply;
   *reply.mutable_finished() = std::move(finished);
   if (gpu_memory_.can_compare()) {

@@ -17,8 +17,8 @@ void Job::start_vitals() {
   }
   if (hello_.gpu_stats_ms() > 0) {
     gpus_.emplace(loop_, std::chrono::milliseconds(hello_.gpu_stats_ms()),
-                  [](const std::string& text) { log(LogLevel::kWarning, "{}", text); });
-    gpus_->start(outside_env());
+                  [this](const std::string& text) { take_log(LogLevel::kWarning, text); });
+    gpus_->start(outside_env(), cgroup());
   }
 }
 
@@ -28,6 +28,13 @@ EnvList Job::outside_env() const {
   const EnvList mark = {{"HVDRUN_JOB_ID", hello_.job_id()},
                         {"HVDRUN_NODE", fmt::format_int(hello_.node()).str()}};
   return merge_env({&base, &mark}, {});
+}
+
+// Of this job, where it has one.
+std::string Job::cgroup() const {
+  const std::string& held = hello_reply_.containment();
+  const std::string start = std::string(kByCgroup) + " ";
+  return held.starts_with(start) ? held.substr(start.size()) : "";
 }
 
 void Job::note_started(std::uint32_t rank, pid_t pid) {
@@ -49,10 +56,7 @@ void Job::look_at_ranks() {
   v1::ControlReply reply;
   *reply.mutable_vital_signs() = vitals_->signs(now);
   service_.send(std::move(reply));
-  vitals_timer_.expires_after(std::chrono::milliseconds(hello_.vitals_ms()));
-  vitals_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) look_at_ranks();
-  });
+  vitals_timer_.start(std::chrono::milliseconds(hello_.vitals_ms()), [this] { look_at_ranks(); });
 }
 
 void Job::add_vitals(v1::Heartbeat* heartbeat) {
@@ -69,7 +73,7 @@ void Job::add_vitals(v1::Heartbeat* heartbeat) {
 
 void Job::take_collect(const v1::CollectEvidence& request) {
   evidence_ = std::make_unique<EvidenceCollector>(
-      loop_, request, EvidenceCollector::Place{outside_env(), hello_.cwd()});
+      loop_, request, EvidenceCollector::Place{outside_env(), hello_.cwd(), cgroup()});
   const auto pid_of = [this](std::uint32_t rank) {
     const auto found = running_.find(rank);
     return found == running_.end() ? pid_t{0} : static_cast<pid_t>(found->second);

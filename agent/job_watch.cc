@@ -45,10 +45,9 @@ void Job::arm_beats() {
   if (is_beat_timer_set_ || beats_.is_empty()) return;
   is_beat_timer_set_ = true;
   const auto heartbeat = std::chrono::milliseconds(hello_.heartbeat_ms());
-  beat_timer_.expires_after(heartbeat.count() > 0 ? std::min(heartbeat, kCollect) : kCollect);
-  beat_timer_.async_wait([this](const boost::system::error_code& error) {
+  beat_timer_.start(heartbeat.count() > 0 ? std::min(heartbeat, kCollect) : kCollect, [this] {
     is_beat_timer_set_ = false;
-    if (!error) send_beats();
+    send_beats();
   });
 }
 

@@ -1,22 +1,21 @@
 #include "agent/kernel_view.h"
 
-#include <dirent.h>
 #include <fmt/format.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
-#include <memory>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "agent/rank_family.h"
-#include "agent/read_file.h"
+#include "base/lines.h"
 #include "base/parse_number.h"
 #include "base/plural.h"
 #include "base/process_state.h"
+#include "base/read_file.h"
 
 namespace hvd {
 namespace {
@@ -77,11 +76,7 @@ constexpr std::pair<long, std::string_view> kNames[] = {
 
 std::vector<std::string> split_lines(std::string_view text, std::size_t most) {
   std::vector<std::string> lines;
-  while (!text.empty() && lines.size() < most) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty() && lines.size() < most) lines.emplace_back(take_line(text));
   return lines;
 }
 
@@ -113,11 +108,9 @@ ThreadView read_thread(const std::string& folder, pid_t thread) {
 std::vector<ThreadView> read_threads(pid_t process) {
   std::vector<ThreadView> threads;
   const std::string tasks = fmt::format("/proc/{}/task", process);
-  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(tasks.c_str()), closedir);
-  while (const dirent* entry = dir ? readdir(dir.get()) : nullptr) {
-    const auto thread = parse_number<pid_t>(entry->d_name);
-    if (!thread || threads.size() == kMaxThreads) continue;
-    threads.push_back(read_thread(fmt::format("{}/{}", tasks, *thread), *thread));
+  for (const pid_t thread : numbers_in(tasks)) {
+    if (threads.size() == kMaxThreads) break;
+    threads.push_back(read_thread(fmt::format("{}/{}", tasks, thread), thread));
   }
   return threads;
 }

@@ -1,7 +1,5 @@
 #include "agent/leftovers.h"
 
-#include <errno.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,16 +8,7 @@
 namespace hvd {
 namespace {
 
-constexpr Nanos kLookPause = std::chrono::milliseconds(10);
-
-// Reaps whatever has come to us; whether a child is left. The shim itself has been reaped before.
-bool reap_orphans() {
-  while (true) {
-    const pid_t pid = waitpid(-1, nullptr, WNOHANG);
-    if (pid == 0) return true;
-    if (pid < 0 && errno != EINTR) return false;
-  }
-}
+constexpr Nanos kDrainPause = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -32,7 +21,11 @@ Container container_of_agent(std::string job_id, std::uint32_t node) {
 }
 
 Leftovers::Leftovers(Loop& loop, Container container, std::vector<JobCgroup> cgroups)
-    : container_(std::move(container)), cgroups_(std::move(cgroups)), timer_(loop) {}
+    : children_(OwnChildren::of(loop)),
+      excluded_(container.excluded),
+      container_(std::move(container)),
+      cgroups_(std::move(cgroups)),
+      timer_(loop) {}
 
 void Leftovers::sweep(Nanos limit, Done done) {
   deadline_ = boottime_now() + limit;
@@ -55,14 +48,16 @@ bool Leftovers::kill_cgroups() {
 void Leftovers::step() {
   const Nanos now = boottime_now();
   const bool is_populated = kill_cgroups();
-  const Sweep::Step result = sweep_.step(container_, reap_orphans(), now);
+  container_.excluded = children_.pids();
+  container_.excluded.insert(excluded_.begin(), excluded_.end());
+  const Sweep::Step result = sweep_.step(container_, children_.reap_strays(), now);
   if (result.is_empty && !is_populated) return end({});
   if (now >= deadline_) {
     Container all = container_;
     for (const JobCgroup& cgroup : cgroups_) all.listed.merge(cgroup.pids());
     return end(find_members(all));
   }
-  timer_.expires_after(std::max(result.next - now, is_populated ? kLookPause : Nanos(0)));
+  timer_.expires_after(std::max(result.next - now, is_populated ? kDrainPause : Nanos(0)));
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) step();
   });

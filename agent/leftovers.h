@@ -5,9 +5,11 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "agent/own_children.h"
 #include "agent/shim/containment.h"
 #include "agent/shim/job_cgroup.h"
 #include "base/loop.h"
@@ -31,7 +33,9 @@ class Leftovers {
   [[nodiscard]] bool kill_cgroups();
   void end(const std::vector<ProcStat>& survivors);
 
-  const Container container_;
+  const OwnChildren& children_;
+  const std::set<pid_t> excluded_;  // by the container, from the beginning
+  Container container_;
   const std::vector<JobCgroup> cgroups_;
   boost::asio::steady_timer timer_;
   Sweep sweep_;
@@ -40,7 +44,7 @@ class Leftovers {
 };
 
 // What the agent has to clean up when its shim has died: everything below the agent itself, a
-// sub-reaper, to which orphans come.
+// sub-reaper, to which orphans come. What it has started itself and still wants is left alone.
 [[nodiscard]] Container container_of_agent(std::string job_id, std::uint32_t node);
 
 }  // namespace hvd

@@ -1,6 +1,7 @@
 // hvd-agent: the node's side of hvdrun. One program, two roles: the agent of a job on the stream
 // that reached the node (--stdio), and its hvd-shim; what the agent runs beside the job: a guard of
-// other programs, and a look at a rank's kernel stacks; and the reap of a node that was lost.
+// other programs, and a look at a rank's kernel stacks; and the reap of a node that was lost. As a
+// service (serve) it is the agent of every job that comes to its socket.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +15,12 @@
 
 #include "agent/arguments.h"
 #include "agent/cgroup_place.h"
+#include "agent/end_signals.h"
+#include "agent/guard.h"
 #include "agent/job.h"
 #include "agent/kernel_view.h"
-#include "agent/outside_program.h"
 #include "agent/reap.h"
+#include "agent/serve.h"
 #include "agent/shim/shim_main.h"
 #include "agent/shim_process.h"
 #include "agent/stdio_stream.h"
@@ -35,6 +38,7 @@ constexpr const char* kHelp =
     "Usage: hvd-agent --stdio [--job ID --node INDEX] [--marker TEXT] [--cgroup-root FOLDER]\n"
     "                 [--user-scope]\n"
     "       hvd-agent reap --job ID --node INDEX [--grace-ms N]\n"
+    "       hvd-agent serve --listen unix:PATH [--cgroup-root FOLDER]\n"
     "       hvd-agent --version | --help\n"
     "\n"
     "The part of hvdrun that runs on each node of a job. hvdrun starts it by itself; there is no\n"
@@ -43,6 +47,11 @@ constexpr const char* kHelp =
     "  --stdio               serve the launcher on standard input and output\n"
     "  reap                  kill what is left of a job on this node, and print as one line of\n"
     "                        JSON whether nothing is; the code is 0 then, else 1\n"
+    "  serve                 stay, and serve every hvdrun of this user and root that comes to the\n"
+    "                        socket (hvdrun --transport command --agent-running --rsh 'socat -\n"
+    "                        UNIX-CONNECT:PATH'); SIGTERM ends all jobs, then it\n"
+    "  --listen unix:PATH    the socket's absolute path, in a folder that only its owner can "
+    "change\n"
     "  --job ID, --node INDEX\n"
     "                        the job, and the node's place in its host list\n"
     "  --grace-ms N          reap: so long an agent that still works may end the job itself\n"
@@ -54,24 +63,12 @@ constexpr const char* kHelp =
 
 // gRPC reads these; a user's debugging of the workers must not change the agent. The workers still
 // get them: the node's environment was copied before.
-void forget_grpc_settings() {
+EnvList take_environment() {
+  EnvList environment = split_environ(environ);
   for (const char* name : {"GRPC_ENABLE_FORK_SUPPORT", "GRPC_VERBOSITY", "GRPC_TRACE"}) {
     unsetenv(name);
   }
-}
-
-void watch_signals(boost::asio::signal_set& signals, Job& job) {
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-    struct sigaction inherited {};
-    sigaction(number, nullptr, &inherited);
-    boost::system::error_code ignored;
-    if (inherited.sa_handler != SIG_IGN) signals.add(number, ignored);
-  }
-  signals.async_wait([&job](const boost::system::error_code& error, int number) {
-    if (error) return;
-    log(LogLevel::kWarning, "got signal {}; stopping the job", number);
-    job.take_stream_end();
-  });
+  return environment;
 }
 
 void send_log_to(Loop& loop, Job& job) {
@@ -82,8 +79,7 @@ void send_log_to(Loop& loop, Job& job) {
 
 // The order matters: the stream aside, the shim started, the launcher told, all before gRPC exists.
 Result<void> serve(const AgentArguments& arguments, CgroupPlace place) {
-  EnvList node_env = split_environ(environ);
-  forget_grpc_settings();
+  EnvList node_env = take_environment();
   auto stream = StdioStream::take();
   if (!stream) return tl::unexpected(stream.error());
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -93,10 +89,17 @@ Result<void> serve(const AgentArguments& arguments, CgroupPlace place) {
   const std::string ready = fmt::format("{} ready {}\n", arguments.marker, HVDRUN_VERSION);
   if (auto told = stream->write(ready); !told) return told;
   Loop loop(1);
-  Job job(loop, std::move(*shim), {std::move(node_env), std::move(place)});
+  Job::Config config;
+  config.node_env = std::move(node_env);
+  config.cgroup = std::move(place);
+  config.on_end = [&loop] { loop.stop(); };
+  Job job(loop, std::move(*shim), std::move(config));
   send_log_to(loop, job);
   boost::asio::signal_set signals(loop);
-  watch_signals(signals, job);
+  watch_end_signals(signals, [&job](int number) {
+    log(LogLevel::kWarning, "got signal {}; stopping the job", number);
+    job.take_stream_end();
+  });
   auto socket =
       stream->open([&loop, &job] { boost::asio::post(loop, [&job] { job.take_stream_end(); }); });
   if (!socket) return tl::unexpected(socket.error());
@@ -116,6 +119,9 @@ int print(FILE* to, std::string_view text, int code) {
 int run_agent(const AgentArguments& arguments, int argc, char** argv) {
   set_log_name("hvd-agent");
   CgroupPlace place = find_cgroup_place(arguments, std::vector<std::string>(argv, argv + argc));
+  if (arguments.role == AgentArguments::Role::kListen) {
+    return run_service(arguments, {take_environment(), std::move(place)});
+  }
   const auto served = serve(arguments, std::move(place));
   if (served) return 0;
   log(LogLevel::kError, "{}", served.error().message);
@@ -135,7 +141,7 @@ int main(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "shim") return hvd::run_shim(hvd::kShimSocket);
   if (argc == 2 && first == "scope-check") return hvd::check_scope();
-  if (first == "guard") return hvd::run_guarded(argc, argv);
+  if (first == "guard") return hvd::run_guard(argc, argv);
   if (argc == 3 && first == "stacks") return hvd::print_stacks(argv[2]);
   if (argc == 2 && first == "--version") {
     return hvd::print(stdout, "hvd-agent " HVDRUN_VERSION "\n", 0);
@@ -143,7 +149,10 @@ int main(int argc, char** argv) {
   if (argc == 2 && (first == "--help" || first == "-h")) return hvd::print(stdout, hvd::kHelp, 0);
   const auto arguments =
       hvd::parse_arguments(std::vector<std::string_view>(argv + (argc > 0 ? 1 : 0), argv + argc));
-  if (!arguments) return hvd::print(stderr, hvd::kHelp, static_cast<int>(hvd::ExitCode::kUsage));
+  if (!arguments) {
+    return hvd::print(stderr, "hvd-agent: error: " + arguments.error().message + "\n",
+                      static_cast<int>(hvd::ExitCode::kUsage));
+  }
   if (arguments->role == hvd::AgentArguments::Role::kReap) return hvd::run_reap(*arguments);
   return hvd::run_agent(*arguments, argc, argv);
 }

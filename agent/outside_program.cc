@@ -4,23 +4,24 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
-#include "base/parse_number.h"
+#include "agent/guard.h"
+#include "agent/leftovers.h"
+#include "agent/own_children.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
 
 namespace hvd {
 namespace {
 
-constexpr int kCannotExecute = 126;
+constexpr Nanos kSweepLimit = std::chrono::seconds(2);
 
 // What a child is set up with; freed on every way out.
 class SpawnSetUp {
@@ -68,16 +69,34 @@ class SpawnSetUp {
   posix_spawnattr_t attributes_{};
 };
 
+// What has come to us, a sub-reaper, since a guard began; what is older is none of its program's.
+Container orphans_since(std::uint64_t begun) {
+  Container orphans;
+  orphans.root = getpid();
+  for (const ProcStat& process : read_process_table()) {
+    const bool is_older = process.ppid == orphans.root && process.start_time < begun;
+    if (is_older) orphans.excluded.insert(process.pid);
+  }
+  return orphans;
+}
+
 std::string describe(int status) {
   if (WIFSIGNALED(status)) return fmt::format("was killed by signal {}", WTERMSIG(status));
   return fmt::format("ended with code {}", WEXITSTATUS(status));
 }
 
+struct Round {
+  Round(Loop& loop, Container container)
+      : orphans(loop, std::move(container), {}), end(loop, 2 * kSweepLimit) {}
+  Leftovers orphans;
+  boost::asio::steady_timer end;
+};
+
 }  // namespace
 
 struct OutsideProgram::State : std::enable_shared_from_this<State> {
-  State(Loop& loop, Handlers the_handlers)
-      : handlers(std::move(the_handlers)), pidfd(loop), output(loop) {}
+  State(Loop& the_loop, Handlers the_handlers)
+      : loop(the_loop), handlers(std::move(the_handlers)), pidfd(the_loop), output(the_loop) {}
 
   void read_on() {
     output.async_wait(boost::asio::posix::stream_descriptor::wait_read,
@@ -109,26 +128,38 @@ struct OutsideProgram::State : std::enable_shared_from_this<State> {
   // Whoever still holds the pipe is not waited for: only what has been written is read.
   void take_end() {
     int status = 0;
-    kill_group();
     const bool is_known = waitpid(pid, &status, WNOHANG) == pid;
     is_reaped = true;
+    child.reset();
+    if (WIFSIGNALED(status)) sweep_orphans();
     while (has_bytes()) read_once();
     const auto on_end = std::move(handlers.on_end);
     close();
     if (on_end) on_end(is_known ? describe(status) : "has gone");
   }
 
-  // Only before the leader is reaped: until then its number is certainly ours.
-  void kill_group() const {
-    ::kill(-pid, SIGKILL);
-    ::kill(pid, SIGKILL);
+  // A guard that was killed itself has ended nobody. The loop owns the round, by the wait for its
+  // end: the program may be given up meanwhile.
+  void sweep_orphans() const {
+    const auto round = std::make_shared<Round>(loop, orphans_since(begun));
+    round->end.async_wait([round](const boost::system::error_code&) {});
+    round->orphans.sweep(kSweepLimit,
+                         [end = &round->end](const std::vector<ProcStat>&) { end->cancel(); });
+  }
+
+  // Only before the guard is reaped: until then its number is certainly ours. One that the program
+  // has stopped goes on.
+  void end_guard() const {
+    ::kill(pid, SIGTERM);
+    ::kill(pid, SIGCONT);
   }
 
   void close() {
     if (std::exchange(is_over, true)) return;
     handlers = {};
     if (!is_reaped) {
-      kill_group();
+      end_guard();
+      child.reset();
       reap();
     }
     boost::system::error_code ignored;
@@ -136,7 +167,7 @@ struct OutsideProgram::State : std::enable_shared_from_this<State> {
     if (is_reaped) pidfd.close(ignored);
   }
 
-  // A killed program is reaped when it has gone, which nobody waits for.
+  // The guard is reaped when it has gone, which nobody waits for.
   void reap() {
     pidfd.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                      [self = shared_from_this()](const boost::system::error_code& error) {
@@ -144,8 +175,11 @@ struct OutsideProgram::State : std::enable_shared_from_this<State> {
                      });
   }
 
+  Loop& loop;
   Handlers handlers;
-  pid_t pid = -1;
+  pid_t pid = -1;                 // of the guard
+  std::uint64_t begun = 0;        // its start time, as in ProcStat
+  std::optional<OwnChild> child;  // as long as it is wanted
   boost::asio::posix::stream_descriptor pidfd;
   boost::asio::posix::stream_descriptor output;
   std::array<char, 16384> buffer{};
@@ -162,9 +196,8 @@ Result<std::unique_ptr<OutsideProgram>> OutsideProgram::start(Loop& loop, const 
   UniqueFd from(ends[0]);
   const UniqueFd to(ends[1]);
   fcntl(from.get(), F_SETFL, O_NONBLOCK);
-  std::vector<std::string> words = {"hvd-agent", "guard", fmt::format_int(getpid()).str(),
-                                    request.executable};
-  words.insert(words.end(), request.words.begin(), request.words.end());
+  const std::vector<std::string> words =
+      guard_words({request.executable, request.words, request.cgroup}, getpid());
   std::vector<std::string> env;
   for (const auto& [name, value] : request.env) env.push_back(fmt::format("{}={}", name, value));
   auto state = std::make_shared<State>(loop, std::move(handlers));
@@ -172,6 +205,8 @@ Result<std::unique_ptr<OutsideProgram>> OutsideProgram::start(Loop& loop, const 
   if (error != 0) {
     return make_error("{} cannot be started: {}", request.executable, strerror(error));
   }
+  state->child.emplace(loop, state->pid);
+  if (const auto guard = read_stat(state->pid)) state->begun = guard->start_time;
   UniqueFd pidfd(sys::pidfd_open(state->pid));
   if (!pidfd.is_valid()) {
     const int why = errno;
@@ -188,16 +223,5 @@ Result<std::unique_ptr<OutsideProgram>> OutsideProgram::start(Loop& loop, const 
 }
 
 OutsideProgram::~OutsideProgram() { state_->close(); }
-
-int run_guarded(int argc, char** argv) {
-  constexpr int kExecutable = 3;
-  const auto parent = argc > kExecutable + 1 ? parse_number<pid_t>(argv[2]) : std::nullopt;
-  if (!parent) return kCannotExecute;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != *parent) return kCannotExecute;
-  execv(argv[kExecutable], argv + kExecutable + 1);
-  fprintf(stderr, "%s: %s\n", argv[kExecutable], strerror(errno));
-  return kCannotExecute;
-}
 
 }  // namespace hvd

@@ -1,9 +1,10 @@
 // A program of the node that the agent runs beside the job, such as nvidia-smi or a user's hook:
-// its output comes in pieces, its end is told once, and it never holds anybody up. It leads a
-// session of its own and dies with the agent, also if that is killed (guard mode of this program).
+// its output comes in pieces, its end is told once, and it never holds anybody up. A guard between
+// the agent and the program (guard.h) ends it, and all that it has started, when it is to end, when
+// it has ended itself and when the agent has died.
 //
-// Lifecycle: from start() until on_end or the destructor, which kills its process group. Thread:
-// the loop's; on_end may destroy this.
+// Lifecycle: from start() until on_end or the destructor, which has the guard end it. Thread: the
+// loop's; on_end may destroy this.
 #pragma once
 
 #include <sys/types.h>
@@ -29,6 +30,7 @@ class OutsideProgram {
     std::vector<std::string> words;  // argv
     EnvList env;                     // complete
     std::string cwd;                 // empty: the agent's
+    std::string cgroup = {};         // the job's, to live in; empty: none
   };
   struct Handlers {
     std::function<void(std::string_view)> on_bytes;      // of stdout and stderr
@@ -51,9 +53,5 @@ class OutsideProgram {
 
 // What it says of a program that has ended well.
 inline constexpr std::string_view kEndedWell = "ended with code 0";
-
-// The guard mode, "hvd-agent guard PARENT EXECUTABLE WORD...": becomes the program, which then dies
-// with that parent. Returns the exit code if it cannot, or if the parent has gone already.
-[[nodiscard]] int run_guarded(int argc, char** argv);
 
 }  // namespace hvd

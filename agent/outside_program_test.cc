@@ -5,10 +5,14 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "agent/evidence_collector.h"
+#include "agent/guard.h"
 #include "agent/kernel_view.h"
 #include "agent/shim/proc.h"
 
@@ -24,6 +28,9 @@ using testing::StartsWith;
 
 const EnvList kEnv = {{"PATH", "/usr/bin:/bin"}, {"GREETING", "hello"}};
 constexpr auto kLimit = seconds(10);
+
+// Leaves its session, clears its environment and loses its parent; it says its number.
+const std::string kEscape = "env -i setsid -f sh -c 'echo $$; exec sleep 100'; ";
 
 bool has_gone(pid_t pid) {
   const auto process = read_stat(pid);
@@ -86,6 +93,55 @@ TEST_F(OutsideProgramTest, GoesWithItsOwnerAndWithItsChildren) {
   EXPECT_EQ(ended_, "");
 }
 
+TEST_F(OutsideProgramTest, WhatItLeavesBehindGoesWhenItEnds) {
+  run(kEscape + "sleep 0.3; exit 5");
+  EXPECT_EQ(ended_, "ended with code 5");
+  ASSERT_GT(atoi(said_.c_str()), 0) << said_;
+  EXPECT_TRUE(has_gone(atoi(said_.c_str()))) << "it had gone when the end was told";
+}
+
+TEST_F(OutsideProgramTest, WhatHasLeftItGoesWithItToo) {
+  run(kEscape + "sleep 100", milliseconds(300));
+  const pid_t escaped = atoi(said_.c_str());
+  ASSERT_GT(escaped, 0) << said_;
+  EXPECT_FALSE(has_gone(escaped));
+  program_.reset();
+  EXPECT_TRUE(goes(escaped));
+}
+
+TEST_F(OutsideProgramTest, AStoppedGuardDoesNotKeepIt) {
+  run(kEscape + "kill -STOP $PPID; sleep 100", milliseconds(300));
+  const pid_t escaped = atoi(said_.c_str());
+  ASSERT_GT(escaped, 0) << said_;
+  program_.reset();
+  EXPECT_TRUE(goes(escaped));
+}
+
+TEST_F(OutsideProgramTest, AGuardThatWasKilledLeavesNothingAndStrangersStay) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // as the agent is
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    while (true) pause();
+  }
+  usleep(20000);  // two ticks of the clock that tells how old a process is
+  run(kEscape + "sleep 0.2; kill -9 $PPID; sleep 100");
+  EXPECT_EQ(ended_, "was killed by signal 9");
+  const pid_t escaped = atoi(said_.c_str());
+  ASSERT_GT(escaped, 0) << said_;
+  loop_.restart();
+  loop_.run_for(milliseconds(500));
+  EXPECT_TRUE(has_gone(escaped));
+  EXPECT_FALSE(has_gone(stranger));
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_F(OutsideProgramTest, ItsOwnGroupIsNotItsGuards) {
+  run("trap '' TERM; kill -TERM 0; exit 6");
+  EXPECT_EQ(ended_, "ended with code 6");
+}
+
 TEST_F(OutsideProgramTest, DiesWithTheProgramThatStartedIt) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -94,19 +150,25 @@ TEST_F(OutsideProgramTest, DiesWithTheProgramThatStartedIt) {
     std::string said;
     Loop loop;
     auto program = OutsideProgram::start(
-        loop, {"/bin/sh", {"sh", "-c", "echo $$; exec sleep 100"}, kEnv, ""},
+        loop, {"/bin/sh", {"sh", "-c", kEscape + "sleep 0.2; echo $$; exec sleep 100"}, kEnv, ""},
         {[&](std::string_view bytes) { (void)!write(ends[1], bytes.data(), bytes.size()); },
          [](const std::string&) {}});
     loop.run_for(kLimit);
     _exit(1);
   }
-  char text[32] = {};
-  ASSERT_GT(read(ends[0], text, sizeof text - 1), 0);
-  const pid_t program = atoi(text);
+  std::string said;
+  char byte = 0;
+  const auto has_both = [&said] { return std::count(said.begin(), said.end(), '\n') == 2; };
+  while (!has_both() && read(ends[0], &byte, 1) == 1) said += byte;
+  int escaped = 0;
+  int program = 0;
+  ASSERT_EQ(sscanf(said.c_str(), "%d %d", &escaped, &program), 2) << said;
   EXPECT_FALSE(has_gone(program));
+  EXPECT_FALSE(has_gone(escaped));
   kill(owner, SIGKILL);
   waitpid(owner, nullptr, 0);
   EXPECT_TRUE(goes(program));
+  EXPECT_TRUE(goes(escaped));
   close(ends[0]);
   close(ends[1]);
 }
@@ -235,7 +297,7 @@ TEST_F(EvidenceTest, CanBeEndedFromOutside) {
 // The program under test runs itself in these modes.
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
-  if (mode == "guard") return hvd::run_guarded(argc, argv);
+  if (mode == "guard") return hvd::run_guard(argc, argv);
   if (mode == "stacks") return fputs(hvd::describe_rank(atoi(argv[2])).c_str(), stdout) < 0;
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -1,8 +1,10 @@
 #include "agent/preflight.h"
 
 #include <limits.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -11,8 +13,9 @@
 
 #include "agent/executable.h"
 #include "agent/interfaces.h"
-#include "agent/read_file.h"
 #include "base/clock.h"
+#include "base/own_program.h"
+#include "base/read_file.h"
 
 namespace hvd {
 namespace {
@@ -32,27 +35,51 @@ std::uint64_t network_namespace() {
   return stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : 0;
 }
 
-std::uint64_t soft_limit(__rlimit_resource resource) {
+struct Limits {
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+};
+
+Limits limits_of(__rlimit_resource resource) {
   rlimit limit{};
-  if (getrlimit(resource, &limit) != 0) return 0;
-  return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+  if (getrlimit(resource, &limit) != 0) return {};
+  const auto number = [](rlim_t value) { return value == RLIM_INFINITY ? UINT64_MAX : value; };
+  return {number(limit.rlim_cur), number(limit.rlim_max)};
 }
 
-std::string own_path() {
-  std::array<char, PATH_MAX> buffer;
-  const ssize_t n = readlink("/proc/self/exe", buffer.data(), buffer.size());
-  return n > 0 ? std::string(buffer.data(), static_cast<std::size_t>(n)) : std::string();
+// Whether hard limits may be raised.
+bool is_above_limits() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2]{};
+  if (syscall(SYS_capget, &header, data) != 0) return false;
+  return (data[0].effective & CAP_TO_MASK(CAP_SYS_RESOURCE)) != 0;
+}
+
+void tell_limits(v1::HelloReply* reply) {
+  const Limits memlock = limits_of(RLIMIT_MEMLOCK);
+  const Limits nofile = limits_of(RLIMIT_NOFILE);
+  reply->set_memlock_limit(memlock.soft);
+  reply->set_nofile_limit(nofile.soft);
+  reply->set_memlock_hard(is_above_limits() ? UINT64_MAX : memlock.hard);
+  reply->set_nofile_hard(nofile.hard);
+  reply->set_core_hard(limits_of(RLIMIT_CORE).hard);
+  reply->set_stack_limit(limits_of(RLIMIT_STACK).soft);
 }
 
 void tell_command(const v1::Hello& hello, const EnvList& env, v1::HelloReply* reply) {
   const int cwd_error = check_folder(hello.cwd());
   reply->set_cwd_ok(cwd_error == 0);
   reply->set_cwd_errno(cwd_error);
-  const std::string path = find_env(env, "PATH").value_or(std::string(kDefaultPath));
   const ExecutableLookup found =
-      find_executable(hello.argv_size() > 0 ? hello.argv(0) : "", path, hello.cwd());
+      find_executable(hello.argv_size() > 0 ? hello.argv(0) : "", env, hello.cwd());
   reply->set_executable(found.path);
   reply->set_executable_errno(found.errno_value);
+}
+
+bool has_entries(const std::string& folder) {
+  std::error_code error;
+  const bool is_empty = std::filesystem::is_empty(folder, error);
+  return !error && !is_empty;
 }
 
 }  // namespace
@@ -74,14 +101,15 @@ v1::HelloReply preflight(const v1::Hello& hello, const EnvList& env, const Prefl
   reply.set_boot_id(read_first_line(paths.boot_id));
   reply.set_network_namespace(network_namespace());
   reply.set_num_gpus(count_gpus(paths.gpus));
+  reply.set_has_rdma(has_entries(paths.rdma));
   for (v1::Interface& interface : read_interfaces()) {
     *reply.add_interfaces() = std::move(interface);
   }
   tell_command(hello, env, &reply);
+  if (const auto gpus = find_env(env, "CUDA_VISIBLE_DEVICES")) reply.set_visible_gpus(*gpus);
   reply.set_pid(getpid());
-  reply.set_agent_path(own_path());
-  reply.set_memlock_limit(soft_limit(RLIMIT_MEMLOCK));
-  reply.set_nofile_limit(soft_limit(RLIMIT_NOFILE));
+  reply.set_agent_path(own_program());
+  tell_limits(&reply);
   reply.set_boottime_ns(boottime_now().count());
   reply.set_realtime_ns(realtime_now().count());
   return reply;

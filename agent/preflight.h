@@ -12,6 +12,7 @@ namespace hvd {
 // Folders of the kernel's own tree, replaceable for tests.
 struct PreflightPaths {
   std::string gpus = "/proc/driver/nvidia/gpus";
+  std::string rdma = "/sys/class/infiniband";
   std::string boot_id = "/proc/sys/kernel/random/boot_id";
 };
 

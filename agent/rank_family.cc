@@ -1,34 +1,29 @@
 #include "agent/rank_family.h"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "agent/shim/process_tree.h"
+#include "base/process_state.h"
 
 namespace hvd {
 namespace {
 
-using ParentOf = std::unordered_map<pid_t, pid_t>;
-
-// The nearest leader above the process or itself; 0: none. A snapshot of moving processes may hold
-// a loop.
-pid_t leader_above(pid_t pid, const ParentOf& parents, const std::vector<pid_t>& leaders) {
-  for (std::size_t step = 0; step <= parents.size() && pid > 0; ++step) {
-    if (std::find(leaders.begin(), leaders.end(), pid) != leaders.end()) return pid;
-    const auto found = parents.find(pid);
-    if (found == parents.end()) return 0;
-    pid = found->second;
-  }
-  return 0;
+// The nearest leader above the process or itself; 0: none.
+pid_t leader_above(pid_t pid, const ProcessTree& tree, const std::vector<pid_t>& leaders) {
+  const auto is_leader = [&leaders](pid_t candidate) {
+    return std::find(leaders.begin(), leaders.end(), candidate) != leaders.end();
+  };
+  return is_leader(pid) ? pid : tree.find_ancestor(pid, is_leader);
 }
 
 }  // namespace
 
 std::map<pid_t, std::vector<const ProcStat*>> find_families(const std::vector<ProcStat>& table,
                                                             const std::vector<pid_t>& leaders) {
-  ParentOf parents;
-  for (const ProcStat& process : table) parents[process.pid] = process.ppid;
+  const ProcessTree tree(table);
   std::map<pid_t, std::vector<const ProcStat*>> families;
   for (const ProcStat& process : table) {
-    pid_t leader = leader_above(process.pid, parents, leaders);
+    pid_t leader = leader_above(process.pid, tree, leaders);
     const bool is_in_session =
         std::find(leaders.begin(), leaders.end(), process.session) != leaders.end();
     if (leader == 0 && is_in_session) leader = process.session;
@@ -44,12 +39,12 @@ std::map<pid_t, std::vector<const ProcStat*>> find_families(const std::vector<Pr
 
 char family_state(const std::vector<const ProcStat*>& family) {
   if (family.empty()) return '\0';
-  const auto has = [&family](char letter) {
+  const auto has = [&family](auto is_so) {
     return std::any_of(family.begin(), family.end(),
-                       [letter](const ProcStat* process) { return process->state == letter; });
+                       [&](const ProcStat* process) { return is_so(process->state); });
   };
-  if (has('T') || has('t')) return 'T';
-  return has('D') ? 'D' : family.front()->state;
+  if (has([](char letter) { return is_stopped_state(letter); })) return 'T';
+  return has([](char letter) { return letter == 'D'; }) ? 'D' : family.front()->state;
 }
 
 std::uint64_t family_ticks(const std::vector<const ProcStat*>& family) {

@@ -5,22 +5,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "agent/job_dir.h"
 #include "agent/leftovers.h"
 #include "agent/shim/job_dir.h"
 #include "base/loop.h"
+#include "base/process_state.h"
 
 namespace hvd {
 namespace {
 
 constexpr Nanos kVerify = std::chrono::seconds(5);
-constexpr Nanos kPause = std::chrono::milliseconds(50);
+constexpr Nanos kReapPause = std::chrono::milliseconds(50);
 // Beyond the grace, for the kill and its proof.
 constexpr Nanos kMargin = std::chrono::seconds(1);
-constexpr std::size_t kIdDigits = 8;
 
 Container everything_of(const AgentArguments& arguments) {
   Container container;
@@ -44,10 +47,24 @@ std::vector<JobCgroup> cgroups_of(const AgentArguments& arguments) {
 // A stopped one ends nothing by itself.
 bool is_one_at_work(const AgentArguments& arguments) {
   const auto supervisors = find_supervisors(arguments.job_id, *arguments.node);
-  return std::any_of(supervisors.begin(), supervisors.end(), [](const ProcStat& process) {
-    return process.state != 'T' && process.state != 't';
-  });
+  return std::any_of(supervisors.begin(), supervisors.end(),
+                     [](const ProcStat& process) { return !is_stopped_state(process.state); });
 }
+
+std::vector<std::string> job_dirs(const AgentArguments& arguments) {
+  if (arguments.job_dir.empty()) {
+    const char* const runtime_dir = getenv("XDG_RUNTIME_DIR");
+    return job_dirs_of(job_dir_parents(runtime_dir ? runtime_dir : "", geteuid()), arguments.job_id,
+                       *arguments.node);
+  }
+  if (!is_job_dir_of(arguments.job_dir, arguments.job_id, *arguments.node)) return {};
+  return {arguments.job_dir};
+}
+
+constexpr const char* kNoProof =
+    "agent and shim were killed, and there is no cgroup: a process that has cleared its "
+    "environment "
+    "and left its parent would not be found";
 
 class Reap {
  public:
@@ -59,22 +76,34 @@ class Reap {
 
   void run() {
     if (is_one_at_work(arguments_) && boottime_now() < patience_) return wait();
-    leftovers_.emplace(loop_, everything_of(arguments_), cgroups_of(arguments_));
+    auto cgroups = cgroups_of(arguments_);
+    if (cgroups.empty() && is_abandoned()) result_.doubt = kNoProof;
+    leftovers_.emplace(loop_, everything_of(arguments_), std::move(cgroups));
     leftovers_->sweep(kVerify, [this](const std::vector<ProcStat>& survivors) { end(survivors); });
   }
 
   [[nodiscard]] const ReapResult& result() const { return result_; }
 
  private:
+  // Whoever ends a job removes its folder after that, be it agent or shim: where it still stands,
+  // both were killed, or stand still and are about to be.
+  [[nodiscard]] bool is_abandoned() const {
+    std::error_code ignored;
+    const auto dirs = job_dirs(arguments_);
+    return std::any_of(dirs.begin(), dirs.end(), [&ignored](const std::string& path) {
+      return std::filesystem::exists(path, ignored);
+    });
+  }
+
   void wait() {
-    timer_.expires_after(kPause);
+    timer_.expires_after(kReapPause);
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (!error) run();
     });
   }
 
   void end(const std::vector<ProcStat>& survivors) {
-    result_.is_clean = survivors.empty();
+    result_.is_clean = survivors.empty() && result_.doubt.empty();
     result_.num_killed = leftovers_->num_killed();
     for (const ProcStat& process : survivors) {
       result_.survivors.push_back(describe_survivor(process));
@@ -101,11 +130,10 @@ void print(const std::string& line) {
 }  // namespace
 
 std::string reap_line(const AgentArguments& arguments, const ReapResult& result) {
-  nlohmann::ordered_json line = {{"job", arguments.job_id},
-                                 {"node", *arguments.node},
-                                 {"clean", result.is_clean},
-                                 {"killed", result.num_killed},
-                                 {"survivors", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json line = {
+      {"job", arguments.job_id},  {"node", *arguments.node},
+      {"clean", result.is_clean}, {"killed", result.num_killed},
+      {"doubt", result.doubt},    {"survivors", nlohmann::ordered_json::array()}};
   for (const auto& survivor : result.survivors) {
     line["survivors"].push_back({{"pid", survivor.pid()},
                                  {"uid", survivor.uid()},
@@ -126,7 +154,21 @@ bool is_job_dir_of(std::string_view path, std::string_view job_id, std::uint32_t
   const std::string_view parent = path.substr(0, slash);
   return parent.substr(parent.rfind('/') + 1).starts_with("hvdrun") &&
          path.substr(slash + 1).starts_with(
-             fmt::format("{}-{}-", job_id.substr(0, kIdDigits), node));
+             fmt::format("{}-{}-", job_id.substr(0, kJobDirDigits), node));
+}
+
+std::vector<std::string> job_dirs_of(const std::vector<std::string>& parents,
+                                     std::string_view job_id, std::uint32_t node) {
+  std::vector<std::string> paths;
+  for (const std::string& parent : parents) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(parent, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::string& path = entry->path().native();
+      if (is_job_dir_of(path, job_id, node)) paths.push_back(path);
+    }
+  }
+  return paths;
 }
 
 int run_reap(const AgentArguments& arguments) {
@@ -138,9 +180,7 @@ int run_reap(const AgentArguments& arguments) {
   Reap reap(loop, arguments);
   reap.run();
   loop.run();
-  if (is_job_dir_of(arguments.job_dir, arguments.job_id, *arguments.node)) {
-    remove_job_dir(arguments.job_dir);
-  }
+  for (const std::string& path : job_dirs(arguments)) remove_job_dir(path);
   print(reap_line(arguments, reap.result()) + "\n");
   return reap.result().is_clean ? 0 : 1;
 }

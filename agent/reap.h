@@ -18,11 +18,16 @@ struct ReapResult {
   bool is_clean = false;
   std::uint32_t num_killed = 0;
   std::vector<hvdrun::v1::Survivor> survivors;
+  std::string doubt{};  // why it is not proved although nobody was found; empty: it is
 };
 
-// {"job":..,"node":..,"clean":..,"killed":..,"survivors":[{"pid":..,"uid":..,"state":..,"wchan":..,
+// {"job":..,"node":..,"clean":..,"killed":..,"doubt":..,"survivors":[{"pid":..,"uid":..,"state":..,"wchan":..,
 // "command":..,"ports":[..]}]} without a line end. Pure.
 [[nodiscard]] std::string reap_line(const AgentArguments& arguments, const ReapResult& result);
+
+// The job's folders on this node below `parents`, for whoever was not told its path.
+[[nodiscard]] std::vector<std::string> job_dirs_of(const std::vector<std::string>& parents,
+                                                   std::string_view job_id, std::uint32_t node);
 
 // Whether this folder is the job's on this node, by its name and the folder it stands in. Pure.
 [[nodiscard]] bool is_job_dir_of(std::string_view path, std::string_view job_id,

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "agent/peer_user.h"
 #include "agent/server_edge.h"
 #include "agent/watch_edge.h"
 #include "base/log.h"
@@ -147,16 +148,14 @@ void RendezvousEdge::Impl::accept() {
 
 void RendezvousEdge::Impl::take_connection(UniqueFd connection) {
   if (!connection.is_valid()) return;
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-      peer.uid != geteuid()) {
-    return log(LogLevel::kWarning, "refused a rendezvous connection of user {} (pid {})", peer.uid,
-               peer.pid);
+  const auto peer = peer_user(connection.get());
+  if (!peer || peer->uid != geteuid()) {
+    return log(LogLevel::kWarning, "refused a rendezvous connection of user {} (pid {})",
+               peer ? peer->uid : 0, peer ? peer->pid : 0);
   }
   if (!server) server = start_server(this);
   if (!server) return;
-  pids[connection.get()] = peer.pid;
+  pids[connection.get()] = peer->pid;
   grpc::AddInsecureChannelFromFd(server.get(), connection.release());
 }
 

@@ -1,4 +1,5 @@
-// AgentService on the launcher's stream, and on nothing else: one Control and one Output call.
+// AgentService on the launcher's stream, and on nothing else: one Control, one Output and one
+// Stage call.
 //
 // Lifecycle: start() once; shutdown() once, after which no handler is called any more when `done`
 // has been. Thread: the loop's, handlers too; gRPC's threads stay inside.
@@ -22,6 +23,7 @@ class ServiceEdge {
     std::function<void()> on_control_end;  // the launcher has gone or will say no more
     std::function<void(hvdrun::v1::OutputRequest&&)> on_output;
     std::function<void()> on_output_idle;  // the call is open and nothing is being written
+    std::function<void(hvdrun::v1::StageRequest&&)> on_stage;
   };
 
   ServiceEdge(Loop& loop, Handlers handlers);
@@ -37,7 +39,9 @@ class ServiceEdge {
   [[nodiscard]] bool is_output_idle() const;
   void send_output(hvdrun::v1::OutputReply reply);
 
-  // Ends both calls after what is queued. An error is told as INTERNAL, or as FAILED_PRECONDITION
+  void send_stage(hvdrun::v1::StageReply reply);
+
+  // Ends the calls after what is queued. An error is told as INTERNAL, or as FAILED_PRECONDITION
   // if the launcher's request is at fault.
   enum class Ending { kDone, kInternal, kRefused };
   void finish(Ending ending, const std::string& text);

@@ -6,8 +6,6 @@
 
 #include <utility>
 
-#include "base/log.h"
-
 namespace hvd {
 namespace {
 
@@ -28,6 +26,7 @@ std::string describe_end(int status) {
 ShimWatch::ShimWatch(Loop& loop, ShimProcess shim, Handlers handlers)
     : handlers_(std::move(handlers)),
       pid_(shim.pid),
+      child_(std::in_place, loop, shim.pid),
       pidfd_(loop),
       ping_timer_(loop),
       end_timer_(loop),
@@ -57,8 +56,8 @@ void ShimWatch::tick() {
   if (is_reaped_ || is_channel_ended_) return;
   // A machine that was suspended must not cost the shim its life: it gets a whole tick to answer.
   if (boottime_now() - last_pong_ >= lease_ / 2 && ping_id_ > 2) {
-    log(LogLevel::kError, "hvd-shim (pid {}) has not answered for {}; killing it", pid_,
-        format_duration(boottime_now() - last_pong_));
+    handlers_.on_problem(fmt::format("hvd-shim (pid {}) has not answered for {}; killing it", pid_,
+                                     format_duration(boottime_now() - last_pong_)));
     return kill();
   }
   v1::ToShim message;
@@ -90,6 +89,7 @@ void ShimWatch::take_process_end() {
     if (waitpid(pid_, &status, pidfd_.is_open() ? WNOHANG : 0) == pid_) {
       end_text_ = describe_end(status);
     }
+    child_.reset();
   }
   ping_timer_.cancel();
   end_timer_.cancel();
@@ -100,6 +100,17 @@ void ShimWatch::take_process_end() {
 // The pid is certainly the shim's: it is our child and only we reap it.
 void ShimWatch::kill() {
   if (!is_reaped_) ::kill(pid_, SIGKILL);
+}
+
+void ShimWatch::leave() {
+  is_gone_told_ = true;
+  kill();
+  child_.reset();
+  close();
+  boost::system::error_code ignored;
+  pidfd_.close(ignored);
+  ping_timer_.cancel();
+  end_timer_.cancel();
 }
 
 void ShimWatch::arm_end(std::chrono::milliseconds delay, std::function<void()> action) {

@@ -7,8 +7,10 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "agent/own_children.h"
 #include "agent/shim_channel.h"
 #include "agent/shim_process.h"
 #include "base/loop.h"
@@ -20,7 +22,8 @@ class ShimWatch {
   struct Handlers {
     std::function<void(hvdrun::v1::FromShim&&)> on_message;  // pongs left out
     std::function<void()> on_batch;
-    std::function<void()> on_gone;  // reaped; see end_text()
+    std::function<void()> on_gone;                       // reaped; see end_text()
+    std::function<void(const std::string&)> on_problem;  // one sentence
   };
 
   ShimWatch(Loop& loop, ShimProcess shim, Handlers handlers);
@@ -33,6 +36,9 @@ class ShimWatch {
     is_channel_ended_ = true;
     channel_.close();
   }
+
+  // Tells nothing any more. A shim that is still there is killed, and whoever sweeps reaps it.
+  void leave();
 
   // From now on pings go out each quarter of the lease.
   void start_pings(Nanos lease);
@@ -52,6 +58,7 @@ class ShimWatch {
 
   const Handlers handlers_;
   const pid_t pid_;
+  std::optional<OwnChild> child_;  // until it was reaped
   boost::asio::posix::stream_descriptor pidfd_;
   boost::asio::steady_timer ping_timer_;
   boost::asio::steady_timer end_timer_;

@@ -14,12 +14,13 @@ constexpr std::uint64_t kSegmentBytes = 8u << 20;
 }  // namespace
 
 Spool::Spool(std::string folder, std::uint64_t cap_bytes)
-    : folder_(std::move(folder)), cap_bytes_(cap_bytes) {}
+    : folder_(std::move(folder)), cap_bytes_(cap_bytes), next_(open_unnamed(folder_)) {}
 
 bool Spool::open_segment() {
-  UniqueFd file = open_unnamed(folder_);
-  if (!file.is_valid()) return false;
-  segments_.push_back({std::move(file), 0, 0});
+  if (!next_.is_valid()) next_ = open_unnamed(folder_);
+  if (!next_.is_valid()) return false;
+  segments_.push_back({std::move(next_), 0, 0});
+  next_ = open_unnamed(folder_);
   return true;
 }
 

@@ -1,6 +1,8 @@
 // Records on disk for output that a slow launcher has not yet taken: first in, first out, in
 // unlinked files of bounded size, so that what was read is given back to the disk and nothing is
-// left behind however the agent ends. Thread: the loop's (writes go to the page cache).
+// left behind however the agent ends. The shim removes the job's folder when it leaves, while its
+// last words are still on their way: one file is always open ahead, for them. Thread: the loop's
+// (writes go to the page cache).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,7 @@ namespace hvd {
 
 class Spool {
  public:
-  // Files are made in `folder`; at most `cap_bytes` of records are held.
+  // Files are made in `folder`, the first one here; at most `cap_bytes` of records are held.
   Spool(std::string folder, std::uint64_t cap_bytes);
 
   // False if the cap or the disk is full; nothing is held of the record then.
@@ -38,6 +40,7 @@ class Spool {
 
   const std::string folder_;
   const std::uint64_t cap_bytes_;
+  UniqueFd next_;                 // of the next segment; invalid if none could be made
   std::deque<Segment> segments_;  // each has something to read
   std::uint64_t num_bytes_ = 0;
 };

@@ -19,10 +19,6 @@ std::uint64_t least_ticks(Nanos period, long ticks_per_second) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(ticks, 1));
 }
 
-std::int64_t milliseconds_of(Nanos time) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
-}
-
 }  // namespace
 
 VitalBook::VitalBook(Nanos period, long ticks_per_second)
@@ -71,8 +67,8 @@ v1::VitalSigns VitalBook::signs(Nanos now) const {
     vitals.set_rank(rank);
     vitals.set_pid(page.pid);
     if (page.state != '\0') vitals.set_state(std::string(1, page.state));
-    vitals.set_silent_ms(milliseconds_of(now - page.heard));
-    vitals.set_idle_ms(milliseconds_of(now - page.worked));
+    vitals.set_silent_ms(to_ms(now - page.heard));
+    vitals.set_idle_ms(to_ms(now - page.worked));
   }
   return signs;
 }

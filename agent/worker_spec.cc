@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "agent/job_dir.h"
 #include "agent/shim/frames.h"
 
@@ -32,17 +34,33 @@ EnvList agent_env(const SpawnContext& context, std::uint32_t rank) {
 // Half of a frame: one worker may go beyond it.
 constexpr std::size_t kMaxPartBytes = kMaxFrameBytes / 2;
 
-// An agent may stand inside another job, whose timeline is not this job's.
-EnvList without_timeline(EnvList node_env) {
-  std::erase_if(node_env,
-                [](const auto& variable) { return variable.first.starts_with("HVDRUN_TIMELINE"); });
+// An agent may stand inside another job: of hvdrun, whose timeline is not this job's, or of another
+// launcher (srun), whose ranks are not this job's. One on the launcher's machine has inherited what
+// the user keeps from the ranks.
+EnvList without_foreign(EnvList node_env, const v1::Hello& hello) {
+  const auto& kept = hello.kept_from_ranks();
+  const std::set<std::string> names(kept.begin(), kept.end());
+  std::erase_if(node_env, [&names](const auto& variable) {
+    const std::string& name = variable.first;
+    return name.starts_with("HVDRUN_TIMELINE") || is_of_another_launcher(name) ||
+           names.contains(name);
+  });
   return node_env;
+}
+
+void set_words(const v1::Hello& hello, const v1::Spawn& spawn, const v1::Spawn::Worker& worker,
+               v1::WorkerSpec* spec) {
+  const int place = static_cast<int>(spawn.extra_word_at());
+  for (int i = 0; i <= hello.argv_size(); ++i) {
+    if (i == place && !worker.extra_word().empty()) spec->add_argv(worker.extra_word());
+    if (i < hello.argv_size()) spec->add_argv(hello.argv(i));
+  }
 }
 
 }  // namespace
 
 EnvList base_env(const EnvList& node_env, const v1::Hello& hello) {
-  const EnvList node = without_timeline(node_env);
+  const EnvList node = without_foreign(node_env, hello);
   const EnvList launcher = to_list(hello.launcher_env());
   const EnvList user = to_list(hello.user_env());
   return merge_env({&node, &launcher, &user}, {});
@@ -63,7 +81,9 @@ std::vector<v1::ShimSpawn> make_shim_spawns(const SpawnContext& context, const v
     spec.set_rank(worker.rank());
     spec.set_local_rank(worker.local_rank());
     spec.set_has_input(worker.has_input());
-    *spec.mutable_argv() = context.hello.argv();
+    spec.set_has_pmi(spawn.has_pmi());
+    set_words(context.hello, spawn, worker, &spec);
+    spec.set_nofile_limit(context.hello.nofile_limit());
     spec.set_cwd(context.hello.cwd());
     spec.set_executable(context.executable);
     const EnvList own = to_list(worker.env());

@@ -1,7 +1,12 @@
 #include "base/clock.h"
 
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <time.h>
+
+#include <string_view>
+
+#include "base/parse_number.h"
 
 namespace hvd {
 namespace {
@@ -12,13 +17,37 @@ Nanos read_clock(clockid_t id) {
   return std::chrono::seconds(t.tv_sec) + Nanos(t.tv_nsec);
 }
 
+// For tests of nodes whose clock is wrong or jumps, because no program can be given a wall clock of
+// its own: HVDRUN_TEST_CLOCK="SECONDS" from the start on, "SECONDS@AFTER" from so many seconds of
+// this process on.
+struct WrongClock {
+  Nanos offset{0};
+  Nanos since{0};  // CLOCK_MONOTONIC
+};
+
+WrongClock wrong_clock(std::string_view text) {
+  const std::size_t at = text.find('@');
+  const auto offset = parse_number<int>(text.substr(0, at));
+  const auto after = parse_number<int>(at == std::string_view::npos ? "0" : text.substr(at + 1));
+  if (!offset || !after) return {};
+  return {std::chrono::seconds(*offset),
+          read_clock(CLOCK_MONOTONIC) + std::chrono::seconds(*after)};
+}
+
+Nanos test_offset() {
+  static const char* const text = getenv("HVDRUN_TEST_CLOCK");
+  if (text == nullptr) return Nanos(0);
+  static const WrongClock clock = wrong_clock(text);
+  return monotonic_now() >= clock.since ? clock.offset : Nanos(0);
+}
+
 }  // namespace
 
 Nanos boottime_now() { return read_clock(CLOCK_BOOTTIME); }
 
 Nanos monotonic_now() { return read_clock(CLOCK_MONOTONIC); }
 
-Nanos realtime_now() { return read_clock(CLOCK_REALTIME); }
+Nanos realtime_now() { return read_clock(CLOCK_REALTIME) + test_offset(); }
 
 std::string format_time_of_day(Nanos realtime) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(realtime);

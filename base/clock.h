@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace hvd {
@@ -12,6 +13,11 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 // CLOCK_BOOTTIME since boot.
 [[nodiscard]] Nanos boottime_now();
+
+// Whole milliseconds, as they travel in messages.
+[[nodiscard]] constexpr std::int64_t to_ms(Nanos duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
 
 // CLOCK_MONOTONIC: a suspended machine does not count.
 [[nodiscard]] Nanos monotonic_now();

@@ -21,6 +21,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Reply> {
   using Self = StreamCall<Request, Reply>;
   std::function<void(Reply)> on_reply;               // loop
   std::function<void(const grpc::Status&)> on_done;  // loop
+  std::function<void()> on_written = [] {};          // loop; nothing is left to be written
 
   explicit StreamCall(Loop& loop) : loop_(loop), work_(loop.get_executor()) {}
 
@@ -43,6 +44,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Reply> {
   void detach() {
     on_reply = nullptr;
     on_done = nullptr;
+    on_written = [] {};
     cancel();
   }
 
@@ -69,7 +71,9 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Reply> {
   void handle_written(bool ok) {
     is_writing_ = false;
     queue_.pop_front();
-    if (ok) write_next();
+    if (!ok) return;
+    write_next();
+    if (queue_.empty()) on_written();
   }
   void write_next() {
     if (is_writing_ || queue_.empty() || is_done_) return;
@@ -95,6 +99,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Reply> {
 
 using ControlCall = StreamCall<v1::ControlRequest, v1::ControlReply>;
 using OutputCall = StreamCall<v1::OutputRequest, v1::OutputReply>;
+using StageCall = StreamCall<v1::StageRequest, v1::StageReply>;
 
 std::shared_ptr<grpc::Channel> channel_on(UniqueFd stream, const std::string& label) {
   grpc::ChannelArguments args;
@@ -108,9 +113,13 @@ std::shared_ptr<grpc::Channel> channel_on(UniqueFd stream, const std::string& la
   return grpc::CreateCustomInsecureChannelFromFd(label, stream.release(), args);
 }
 
+// gRPC's own words for the end of a stream ("Socket closed") tell a user nothing.
 std::string reason_of(const grpc::Status& status) {
   if (status.ok()) return "the agent ended the job";
-  return status.error_message().empty() ? "the connection was lost" : status.error_message();
+  if (status.error_code() == grpc::StatusCode::CANCELLED) return "its agent was ended";
+  const bool is_stream = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+  return is_stream || status.error_message().empty() ? "its connection ended"
+                                                     : status.error_message();
 }
 
 }  // namespace
@@ -121,10 +130,11 @@ struct AgentLink::Calls {
   std::unique_ptr<v1::AgentService::Stub> stub;
   std::shared_ptr<ControlCall> control;
   std::shared_ptr<OutputCall> output;
+  std::shared_ptr<StageCall> stage;
 };
 
 AgentLink::AgentLink(Loop& loop, UniqueFd stream, const std::string& label, Handlers handlers)
-    : calls_(new Calls{loop, std::move(handlers), nullptr, nullptr, nullptr}) {
+    : calls_(new Calls{loop, std::move(handlers), nullptr, nullptr, nullptr, nullptr}) {
   calls_->stub = v1::AgentService::NewStub(channel_on(std::move(stream), label));
   auto call = std::make_shared<ControlCall>(loop);
   calls_->control = call;
@@ -139,6 +149,7 @@ AgentLink::AgentLink(Loop& loop, UniqueFd stream, const std::string& label, Hand
 AgentLink::~AgentLink() {
   calls_->control->detach();
   if (calls_->output) calls_->output->detach();
+  if (calls_->stage) calls_->stage->detach();
 }
 
 void AgentLink::send(v1::ControlRequest request) { calls_->control->write(std::move(request)); }
@@ -171,9 +182,23 @@ void AgentLink::send_input(std::string data, bool is_end) {
   calls_->output->write(std::move(request));
 }
 
+// Its end needs no word of its own: that of Control says why.
+void AgentLink::send_stage(v1::StageRequest request) {
+  if (!calls_->stage) {
+    auto call = std::make_shared<StageCall>(calls_->loop);
+    calls_->stage = call;
+    call->on_reply = [this](v1::StageReply reply) { calls_->handlers.on_stage(std::move(reply)); };
+    call->on_written = [this] { calls_->handlers.on_stage_idle(); };
+    calls_->stub->async()->Stage(&call->context(), call.get());
+    call->start(call);
+  }
+  calls_->stage->write(std::move(request));
+}
+
 void AgentLink::close() {
   calls_->control->cancel();
   if (calls_->output) calls_->output->cancel();
+  if (calls_->stage) calls_->stage->cancel();
 }
 
 }  // namespace hvd

@@ -1,5 +1,5 @@
-// The launcher's end of one node's stream: a gRPC channel on a connected socket with the two calls
-// Control and Output.
+// The launcher's end of one node's stream: a gRPC channel on a connected socket with the calls
+// Control, Output and, where files are staged, Stage.
 //
 // Lifecycle: made when the stream is there, closed by close() or by the other side; on_closed comes
 // exactly once, unless the link is destroyed first. Thread: every method and every callback runs on
@@ -26,6 +26,8 @@ class AgentLink {
     std::function<void(v1::OutputReply)> on_output;
     std::function<void()> on_output_closed;             // no more output will come
     std::function<void(const std::string&)> on_closed;  // Control ended; why, in a few words
+    std::function<void(v1::StageReply)> on_stage = {};
+    std::function<void()> on_stage_idle = {};  // all that was given to send_stage() is on its way
   };
 
   // `stream` is a connected non-blocking socket; `label` names the node in gRPC's own messages.
@@ -43,7 +45,10 @@ class AgentLink {
   // Standard input for the rank that has one, over Output. The caller bounds what is on its way.
   void send_input(std::string data, bool is_end);
 
-  // Ends both calls; on_closed follows.
+  // Opens the Stage call with the first one. The caller bounds what is on its way.
+  void send_stage(v1::StageRequest request);
+
+  // Ends the calls; on_closed follows.
   void close();
 
  private:

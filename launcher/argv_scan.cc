@@ -3,8 +3,8 @@
 #include <getopt.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "launcher/nearest_name.h"
 #include "launcher/shell_words.h"
 
 namespace hvd {
@@ -45,6 +45,12 @@ void add_name(GetoptTables& tables, std::string_view name, std::size_t row, bool
                           nullptr, long_code(row, is_opposite)});
 }
 
+// "--name" and "--name=ARGUMENT".
+void add_optional(GetoptTables& tables, std::string_view name, std::size_t row) {
+  tables.longs.push_back(
+      {bare_name(name).data(), optional_argument, nullptr, long_code(row, false)});
+}
+
 GetoptTables make_tables(const std::vector<std::string>& argv) {
   GetoptTables tables;
   const auto& table = options_table();
@@ -52,6 +58,10 @@ GetoptTables make_tables(const std::vector<std::string>& argv) {
     const OptionSpec& spec = table[row];
     for (const auto name : spec.names) {
       if (spec.is_hidden && !is_spelled_out(argv, name)) continue;
+      if (spec.is_argument_optional) {
+        add_optional(tables, name, row);
+        continue;
+      }
       add_name(tables, name, row, false, spec.takes_argument());
     }
     if (!spec.opposite.empty()) add_name(tables, spec.opposite, row, true, false);
@@ -71,21 +81,7 @@ Occurrence make_occurrence(const GetoptTables& tables, int code) {
                                     [code](const auto& entry) { return entry.first == code; });
     row = found->second;
   }
-  return {&options_table()[row], is_opposite, optarg != nullptr ? optarg : ""};
-}
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> previous(b.size() + 1);
-  std::iota(previous.begin(), previous.end(), 0U);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::vector<std::size_t> current = {i};
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      current.push_back(std::min({change, previous[j] + 1, current[j - 1] + 1}));
-    }
-    previous = std::move(current);
-  }
-  return previous.back();
+  return {&options_table()[row], is_opposite, optarg != nullptr ? optarg : "", {}};
 }
 
 template <typename Visit>
@@ -106,17 +102,17 @@ std::vector<std::string_view> names_with_prefix(std::string_view stem) {
   return names;
 }
 
-// The documented name that is at most a third of its letters away; empty if none is.
-std::string_view nearest_name(std::string_view stem) {
-  std::string_view nearest;
-  std::size_t least = std::max<std::size_t>(1, stem.size() / 3) + 1;
+// With its dashes; empty if none is near.
+std::string_view nearest_option(std::string_view stem) {
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> stems;
   for_each_documented_long_name([&](std::string_view name) {
-    const std::size_t distance = edit_distance(stem, bare_name(name));
-    if (distance >= least || distance >= bare_name(name).size()) return;
-    least = distance;
-    nearest = name;
+    names.push_back(name);
+    stems.push_back(bare_name(name));
   });
-  return nearest;
+  const auto nearest = nearest_name(stem, stems);
+  const auto found = std::find(stems.begin(), stems.end(), nearest);
+  return found == stems.end() ? "" : names[static_cast<std::size_t>(found - stems.begin())];
 }
 
 Error unknown_option(std::string_view word) {
@@ -127,7 +123,7 @@ Error unknown_option(std::string_view word) {
   if (candidates.size() > 1) {
     text = fmt::format("option {} is ambiguous; write one of {}", show(name),
                        fmt::join(candidates, ", "));
-  } else if (const auto nearest = nearest_name(stem); !nearest.empty()) {
+  } else if (const auto nearest = nearest_option(stem); !nearest.empty()) {
     text = fmt::format("option {} is unknown; did you mean {}? (see hvdrun --help)", show(name),
                        nearest);
   } else {

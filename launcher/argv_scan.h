@@ -18,6 +18,7 @@ struct Occurrence {
   const OptionSpec* spec = nullptr;  // of the static table
   bool is_opposite = false;
   std::string value;
+  std::string source;  // "HVDRUN_GRACE", "FILE:LINE"; empty: the command line
 };
 
 struct ArgvScan {

@@ -91,9 +91,4 @@ void find_build_parts(const std::string& folder, BuildInfo& build) {
   });
 }
 
-std::string own_program_folder() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
-}
-
 }  // namespace hvd

@@ -14,9 +14,6 @@ namespace hvd {
 // Of hvdrun's own folder, as in a build ("bin" beside "lib") or all in one. Other fields are left.
 void find_build_parts(const std::string& folder, BuildInfo& build);
 
-// Where this program stands.
-[[nodiscard]] std::string own_program_folder();
-
 // The names of the libraries that a 64-bit ELF file needs ("libnccl.so.2"); none of another file.
 [[nodiscard]] std::vector<std::string> needed_libraries(std::string_view file);
 

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "launcher/shell_words.h"
+#include "launcher/watch_records.h"
 
 namespace hvd {
 namespace {
@@ -19,10 +20,6 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxQueued = 4U << 20U;  // bytes that wait for a slow reader
 constexpr mode_t kFileMode = 0666;
-
-std::int64_t to_ms(Nanos duration) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-}
 
 void warn_broken(int error) {
   write_log(LogLevel::kWarning,
@@ -47,7 +44,7 @@ std::string event_line(std::string_view event, const ordered_json& fields, Nanos
   ordered_json line = {
       {"time", utc_text(realtime)}, {"monotonic_ms", to_ms(monotonic)}, {"event", event}};
   if (fields.is_object()) line.update(fields);
-  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  return json_text(line) + '\n';
 }
 
 Result<int> open_events(const std::string& path) {

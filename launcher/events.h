@@ -1,5 +1,5 @@
 // --events: the run as it happens, one JSON object a line, for programs. Each line has "time" (UTC,
-// ISO 8601 with milliseconds), "monotonic_ms" since hvdrun's start and "event"; the others are the
+// ISO 8601 with milliseconds), "monotonic_ms" since the attempt's start and "event"; the others are the
 // event's own (docs/report.md).
 //
 // Writing never blocks the loop and never ends the job: a reader that is slow costs lines, counted
@@ -21,7 +21,7 @@
 
 namespace hvd {
 
-// One line with its end. `monotonic`: since hvdrun's start. Bytes that are no UTF-8 are replaced.
+// One line with its end. `monotonic`: since the attempt's start. Bytes that are no UTF-8 are replaced.
 [[nodiscard]] std::string event_line(std::string_view event, const nlohmann::ordered_json& fields,
                                      Nanos realtime, Nanos monotonic);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/lines.h"
 #include "base/plural.h"
 #include "base/process_state.h"
 #include "launcher/visible.h"
@@ -17,11 +18,14 @@ std::string header(const RankEvidence& rank, const EvidenceView& view) {
       fmt::format("hvdrun: rank {} ({}, pid {})", rank.found.rank(), rank.host, rank.found.pid());
   const std::string state = process_state_text(rank.found.state());
   if (!state.empty()) text += ", " + state;
-  text += view.command.empty() ? "; the kernel tells of it" : "; --on-stall says of it";
-  if (!rank.found.problem().empty()) {
-    text += fmt::format(" (the command {})", rank.found.problem());
+  const std::string& problem = rank.found.problem();
+  if (rank.found.text().empty()) {
+    text +=
+        view.command.empty() ? "; the kernel tells nothing of it" : "; --on-stall printed nothing";
+    return text + (problem.empty() ? "" : fmt::format(": the command {}", problem)) + "\n";
   }
-  return text + (rank.found.text().empty() ? " nothing\n" : ":\n");
+  text += view.command.empty() ? "; the kernel tells of it" : "; --on-stall says of it";
+  return text + (problem.empty() ? "" : fmt::format(" (the command {})", problem)) + ":\n";
 }
 
 void append_rank(std::string& out, const RankEvidence& rank, const EvidenceView& view) {
@@ -29,9 +33,7 @@ void append_rank(std::string& out, const RankEvidence& rank, const EvidenceView&
   std::string_view text = rank.found.text();
   for (std::size_t i = 0; i < kMaxShownLines && !text.empty(); ++i) {
     if (out.size() > kMaxShownBytes) break;
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    append_quoted(out, text.substr(0, end), view.is_terminal);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    append_quoted(out, take_line(text));
   }
   const std::uint64_t num_left = text.size() + rank.found.num_left_out();
   if (num_left > 0) out += fmt::format("  | ({} left out)\n", counted(num_left, "byte"));

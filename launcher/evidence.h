@@ -20,7 +20,6 @@ struct EvidenceView {
       {};  // ranks to show first: the one to blame, then those that hang
   bool shows_others = false;
   std::string command = {};  // of --on-stall as the user wrote it; empty: the kernel's view
-  bool is_terminal = false;  // control sequences are made visible
   bool has_report = false;   // --report holds all of it
 };
 

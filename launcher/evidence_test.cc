@@ -36,8 +36,8 @@ TEST(Evidence, WithAHookAllAreShownTheBlamedOneFirst) {
   missing.found.set_problem("could not be executed: No such file or directory");
   EXPECT_EQ(evidence_text({rank(0, "main.py:3"), hung, missing},
                           {.first = {3, 1}, .shows_others = true, .command = "py-spy"}),
-            "hvdrun: rank 3 (node2, pid 4003), sleeping (S); --on-stall says of it (the command "
-            "could not be executed: No such file or directory) nothing\n"
+            "hvdrun: rank 3 (node2, pid 4003), sleeping (S); --on-stall printed nothing: the "
+            "command could not be executed: No such file or directory\n"
             "hvdrun: rank 1 (node1, pid 4001), sleeping (S); --on-stall says of it (the command "
             "did not end within 5 s):\n"
             "  | partly\n"
@@ -60,10 +60,16 @@ TEST(Evidence, IsBounded) {
   EXPECT_LT(evidence_text(all, {.first = {1}}).size(), 200000u);
 }
 
-TEST(Evidence, OnATerminalNothingOfItActs) {
-  const std::string text =
-      evidence_text({rank(0, "\x1b]0;title\x07\n")}, {.first = {0}, .is_terminal = true});
+TEST(Evidence, NothingOfItActsOnATerminal) {
+  const std::string text = evidence_text({rank(0, "\x1b]0;title\x07\n")}, {.first = {0}});
   EXPECT_THAT(text, Not(HasSubstr("\x07")));
+}
+
+TEST(Evidence, WhereNothingWasPrintedThatIsSaid) {
+  EXPECT_EQ(evidence_text({rank(0, "")}, {.first = {0}, .command = "x"}),
+            "hvdrun: rank 0 (node1, pid 4000), sleeping (S); --on-stall printed nothing\n");
+  EXPECT_EQ(evidence_text({rank(0, "")}, {.first = {0}}),
+            "hvdrun: rank 0 (node1, pid 4000), sleeping (S); the kernel tells nothing of it\n");
 }
 
 }  // namespace

@@ -138,11 +138,6 @@ const v1::FabricProbeReply::Result* result_for(const std::optional<v1::FabricPro
   return nullptr;
 }
 
-bool has_reached(const std::optional<v1::FabricProbeReply>& probe, const std::string& candidate) {
-  const auto* result = result_for(probe, candidate);
-  return result != nullptr && result->reached();
-}
-
 std::size_t num_reached(const Probes& probes, const std::string& candidate) {
   return std::count_if(probes.begin() + 1, probes.end(),
                        [&](const auto& probe) { return has_reached(probe, candidate); });
@@ -262,6 +257,11 @@ std::string unreached_text(const std::vector<FabricNode>& nodes, const FabricCan
 }
 
 }  // namespace
+
+bool has_reached(const std::optional<v1::FabricProbeReply>& probe, const std::string& candidate) {
+  const auto* result = result_for(probe, candidate);
+  return result != nullptr && result->reached();
+}
 
 bool is_one_machine(const std::vector<FabricNode>& nodes) {
   return std::all_of(nodes.begin(), nodes.end(), [&](const FabricNode& node) {

@@ -58,6 +58,10 @@ struct FabricDecision {
     const FabricCandidates& candidates,
     const std::vector<std::optional<hvdrun::v1::FabricProbeReply>>& probes);
 
+// Whether the node of that probe, if it answered, reached the candidate.
+[[nodiscard]] bool has_reached(const std::optional<hvdrun::v1::FabricProbeReply>& probe,
+                               const std::string& candidate);
+
 // The answer where nothing is probed: the first candidate, and each node's own address that is in
 // its subnet, or else the node's best one.
 [[nodiscard]] FabricDecision decide_without_probes(const std::vector<FabricNode>& nodes,

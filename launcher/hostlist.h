@@ -1,4 +1,5 @@
-// Host lists as users write them: -H and --hostfile. Pure; errors are exit 2 and name the token.
+// Host lists as users write them on the command line. Pure; errors are exit 2 and name the token.
+// Hostfiles: hostfile.h. The rule for repeated hosts: host_list_builder.h.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "proto/worker_env.h"
 
 namespace hvd {
 
@@ -16,22 +18,21 @@ struct HostSpec {
   std::string user{};                    // empty: the transport's default
   std::uint16_t port = 0;                // 0: the transport's default
   std::optional<std::uint32_t> slots{};  // nullopt: as many as GPUs, 1 without
+  std::vector<std::string> gpus{};       // for CUDA_VISIBLE_DEVICES; empty: those of the node
+  std::string key{};                     // ssh identity file; empty: the transport's default
+  EnvList env{};                         // of this host's ranks, over -x
 
   // The name as it stands in messages and in HOROVOD_HOSTNAME.
   [[nodiscard]] const std::string& label() const { return name; }
 };
 
-// "node1:8,user@node2:4,[fd00::1]:2,node3". An entry with zero slots is left out and told in
-// `notes`. The same user, name and port again adds its slots to the first entry and is told. Blanks
-// around entries and colons do not count. Never empty.
+// "node1:8,user@node[2-4]:4,[fd00::1]:2,node5,node6:0,2,4,node7:8:port=2222:gpus=0-3". Commas part
+// hosts; a number (or range of numbers) that stands alone between them is a further GPU of the host
+// before it, which must have begun such a list: "node6:0,2,4" are GPUs 0, 2 and 4 with a slot each,
+// while "node6:4" alone are four slots. An entry with zero slots is left out and told in `notes`.
+// Blanks around entries and colons do not count. Never empty.
 [[nodiscard]] Result<std::vector<HostSpec>> parse_hosts(std::string_view text,
                                                         std::vector<std::string>* notes);
-
-// Lines "host", "host slots=N", "host:N", each also with "port=N"; '#' comments, any line ends.
-// `path` is for messages.
-[[nodiscard]] Result<std::vector<HostSpec>> parse_hostfile(std::string_view text,
-                                                           std::string_view path,
-                                                           std::vector<std::string>* notes);
 
 // The list in the form of -H; unknown slots are left away. Long lists are cut for a sentence.
 [[nodiscard]] std::string format_hosts(const std::vector<HostSpec>& hosts);

@@ -3,26 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/brief_hosts.h"
+
 namespace hvd {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// "user@name/port:slots", '?' for unknown slots, blanks between hosts.
-std::string brief(const Result<std::vector<HostSpec>>& hosts) {
-  if (!hosts) return "error: " + hosts.error().message;
-  std::string result;
-  for (const HostSpec& host : *hosts) {
-    if (!result.empty()) result += " ";
-    if (!host.user.empty()) result += host.user + "@";
-    result += host.name;
-    if (host.port != 0) result += fmt::format("/{}", host.port);
-    result += host.slots ? fmt::format(":{}", *host.slots) : ":?";
-  }
-  return result;
-}
 
 TEST(Hostlist, AcceptsTheFormsThatUsersWrite) {
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -39,11 +27,49 @@ TEST(Hostlist, AcceptsTheFormsThatUsersWrite) {
       {"w.1.test:2,w.2.test:2", "w.1.test:2 w.2.test:2"},
       {"node1.test.:1,Node1:1,node1:1", "node1.test.:1 Node1:1 node1:1"},
       {"my_host-3:1", "my_host-3:1"},
+      {"node1:8:port=2222,me@[::1]:2:port=22", "node1/2222:8 me@::1/22:2"},
+      {"node1:port=2222,8:1", "node1/2222:? 8:1"},
   };
   for (const auto& [text, expected] : cases) {
     std::vector<std::string> notes;
     EXPECT_EQ(brief(parse_hosts(text, &notes)), expected) << text;
     EXPECT_THAT(notes, IsEmpty()) << text;
+  }
+}
+
+TEST(Hostlist, RangesAreHostsInTheirOrder) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"node[1-3,7]:8", "node1:8 node2:8 node3:8 node7:8"},
+      {"node[08-10]", "node08:? node09:? node10:?"},
+      {"node[9-10]:1", "node9:1 node10:1"},
+      {"r[1-2]-n[01-02].x:2", "r1-n01.x:2 r1-n02.x:2 r2-n01.x:2 r2-n02.x:2"},
+      {"me@node[2,1]:1,node3:1", "me@node2:1 me@node1:1 node3:1"},
+      {"node[3-3]:0,node4:1", "node4:1"},
+      {"node[1-2]:2,node2:1", "node1:2 node2:3"},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_EQ(brief(parse_hosts(text, nullptr)), expected) << text;
+  }
+  EXPECT_EQ(parse_hosts("n[1-65536]", nullptr)->size(), 65536U);
+}
+
+TEST(Hostlist, NumbersAloneAreGpusOfTheHostBefore) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"node1:0,2,4", "node1:3(0,2,4)"},
+      {"node1:0,2,4,node2:8", "node1:3(0,2,4) node2:8"},
+      {"node1:4", "node1:4"},
+      {"node1:0-3", "node1:4(0,1,2,3)"},
+      {"node1:0-1,6,node2:5,7", "node1:3(0,1,6) node2:2(5,7)"},
+      {"node1:gpus=3", "node1:1(3)"},
+      {"node1:gpus=3,1,node2:1", "node1:2(3,1) node2:1"},
+      {"node1:8:port=22:gpus=0,1", "node1/22:8(0,1)"},
+      {"me@node[1-2]:0,1", "me@node1:2(0,1) me@node2:2(0,1)"},
+      {"[::1]:0,1", "::1:2(0,1)"},
+      {"node1:gpus=0,node1:gpus=1", "node1:2(0,1)"},
+      {"node1 : 0 , 1", "node1:2(0,1)"},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_EQ(brief(parse_hosts(text, nullptr)), expected) << text;
   }
 }
 
@@ -67,7 +93,7 @@ TEST(Hostlist, NamesTheTokenThatIsWrong) {
       {"n\xc3\xb6"
        "de:1",
        "is no host"},
-      {"node\x1b[1m:1", "\"node\\x1b[1m:1\" is no host"},
+      {"node\x1b[1m:1", "\"node\\x1b[1m\" has a bracket that is not closed"},
       {":4", "\":4\" is no host"},
       {"@node1:1", "has no usable user name"},
       {"-l@node1:1", "has no usable user name"},
@@ -83,6 +109,34 @@ TEST(Hostlist, NamesTheTokenThatIsWrong) {
       {"node1,node1", "host node1 is listed more than once and not always with slots"},
       {"node1:2,node1", "host node1 is listed more than once and not always with slots"},
       {"node1:65536,node1:1", "more than 65536 slots"},
+      {"node[1-3", "\"node[1-3\" has a bracket that is not closed"},
+      {"node[3-1]:1", "has the range \"3-1\", which runs backwards"},
+      {"node[]:1", "has \"\" in its brackets, which is no range"},
+      {"node[a-b]:1", "has \"a-b\" in its brackets"},
+      {"node[1-]:1", "has \"1-\" in its brackets"},
+      {"node[1-02]:1", "whose ends have different digits"},
+      {"node[1-65537]", "is more than 65536 hosts"},
+      {"n[1-300]x[1-300]", "is more than 65536 hosts"},
+      {"n[1-65536],m1", "more than 65536 hosts; name fewer"},
+      {"node]1:1", "is no host"},
+      {"8,node1:1", "\"8\" is a number and has no host before it"},
+      {"node1,2,4", "\"2\" after node1 may be a host or a GPU"},
+      {"node1:port=22,4", "\"4\" after node1 may be a host or a GPU"},
+      {"node1:gpus=0,GPU-a", "\"GPU-a\" after node1 may be a host or a GPU"},
+      {"node[1-60000]:0-99", "has more than 1048576 GPUs in all"},
+      {"a[1-10000]:0-99,b[1-10000]:0-99", "have more than 1048576 GPUs in all"},
+      {"node1:0,2,GPU-a", "\"GPU-a\" after node1 may be a host or a GPU"},
+      {"node1:0-2,GPU-a", "\"GPU-a\" after node1 may be a host or a GPU"},
+      {"node1:8:0,2", "more than one colon"},
+      {"node1:0,2,2", "GPU 2 is listed twice"},
+      {"node1:0,3-1", "\"3-1\" is no GPU"},
+      {"node1:gpus=", "\"\" is no GPU"},
+      {"node1:gpus=1:gpus=2", "has its GPUs twice"},
+      {"node1:port=0", "is no port"},
+      {"node1:port=1:port=2", "has its port twice"},
+      {"node1:8:user=me", "\"user=me\" is not known for node1"},
+      {"node1:0,1,node1:2", "not always with the same GPUs"},
+      {"node1:0,1,node1:1,2", "GPU 1 is listed twice"},
   };
   for (const auto& [text, expected] : cases) {
     const auto hosts = parse_hosts(text, nullptr);
@@ -108,47 +162,9 @@ TEST(Hostlist, RepeatedHostsAreSummedWhereTheyFirstStood) {
   EXPECT_THAT(notes, IsEmpty());
 }
 
-TEST(Hostlist, HostfileTakesKeysCommentsAndAnyLineEnds) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"node1 slots=8\nnode2 slots=4\n", "node1:8 node2:4"},
-      {"\n# a comment\n  node1  # here\n\n", "node1:?"},
-      {"node1 slots=8\r\nnode2:4\r\n", "node1:8 node2:4"},
-      {"node1:8\rnode2:4", "node1:8 node2:4"},
-      {"node1 slots = 8\n\tnode2\tslots =4", "node1:8 node2:4"},
-      {"\xef\xbb\xbfnode1 slots=8", "node1:8"},
-      {"me@node1 slots=2 port=2222\nnode1 slots=2", "me@node1/2222:2 node1:2"},
-      {"[::1]:2 port=22", "::1/22:2"},
-      {"node1 slots=2\nnode1 slots=1", "node1:3"},
-  };
-  for (const auto& [text, expected] : cases) {
-    std::vector<std::string> notes;
-    EXPECT_EQ(brief(parse_hostfile(text, "hosts", &notes)), expected) << text;
-  }
-}
-
-TEST(Hostlist, HostfileErrorsNameTheLine) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "hosts: no host with slots is left"},
-      {"# nothing\n", "hosts: no host with slots is left"},
-      {"node1\r\n\r\nnode2 slots=x", "hosts:3: \"x\" is no number of slots for node2"},
-      {"node1 slots", "hosts:1: \"slots\" is not known here"},
-      {"node1 max_slots=8", "hosts:1: \"max_slots=8\" is not known here"},
-      {"node1 8", "hosts:1: \"8\" is not known here"},
-      {"node1:2 slots=2", "hosts:1: host node1 has its slots twice"},
-      {"node1 port=0", "hosts:1: \"port=0\" is no port"},
-      {"node1 port=65536", "is no port"},
-      {"node1:2,node2:2", "hosts:1: "},
-      {std::string("node1\nno\0de", 11), "hosts:2: \"no\\x00de\" is no host"},
-  };
-  for (const auto& [text, expected] : cases) {
-    const auto hosts = parse_hostfile(text, "hosts", nullptr);
-    ASSERT_FALSE(hosts) << text;
-    EXPECT_THAT(hosts.error().message, HasSubstr(expected)) << text;
-  }
-}
-
 TEST(Hostlist, FormatIsReadAgainAsTheSameList) {
-  for (const char* text : {"node1:8,node2", "me@node1:2,[fd00::1]:4", "[::1]"}) {
+  for (const char* text : {"node1:8,node2", "me@node1:2,[fd00::1]:4", "[::1]",
+                           "node1:gpus=0,2,node2:2:port=22:gpus=3"}) {
     EXPECT_EQ(format_hosts(*parse_hosts(text, nullptr)), text);
   }
 }

@@ -1,14 +1,15 @@
 #include "launcher/job.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.h"
 #include "base/random_bytes.h"
+#include "base/sys.h"
 #include "launcher/status_line.h"
 #include "launcher/visible.h"
 
@@ -21,15 +22,23 @@ using std::chrono::steady_clock;
 
 constexpr Nanos kQuietOnTerminal = seconds(5);
 
+// Whether its silence means anything.
+bool is_heard(const Node& node) {
+  return node.is_reached() && !node.is_link_closed && !node.is_lost;
+}
+
+// Until the first of them may have been silent for longer than the lease.
+Nanos until_silence(const std::vector<std::unique_ptr<Node>>& nodes, Nanos lease) {
+  Nanos left = lease;
+  for (const auto& node : nodes) {
+    if (is_heard(*node)) left = std::min(left, node->last_heard + lease - boottime_now());
+  }
+  return std::max(left, Nanos::zero()) + milliseconds(1);
+}
+
 std::string current_directory() {
   std::string buffer(4096, '\0');
   return ::getcwd(buffer.data(), buffer.size()) != nullptr ? std::string(buffer.c_str()) : "/";
-}
-
-std::uint32_t current_umask() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return mask;
 }
 
 }  // namespace
@@ -40,13 +49,18 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings sur
       options_(std::move(options)),
       environment_(std::move(surroundings.environment)),
       core_limit_(surroundings.core_limit),
+      nofile_limit_(surroundings.nofile_limit),
       earlier_(std::move(surroundings.earlier_attempts)),
       on_failed_(std::move(surroundings.on_failed)),
       agent_(std::move(agent)),
+      stage_(surroundings.stage),
       job_id_(hex_of(random_bytes(16).value())),
+      time_limit_(options_.timeout ? std::optional(surroundings.hvdrun_start + *options_.timeout)
+                                   : std::nullopt),
+      start_time_(steady_clock::now() + surroundings.pause),
       start_deadline_(start_time_ + options_.start_timeout),
       cwd_(current_directory()),
-      umask_(current_umask()),
+      umask_(sys::current_umask()),
       nonce_(random_bytes(16).value()),
       plan_(std::move(plan)),
       writer_(loop, STDOUT_FILENO, STDERR_FILENO,
@@ -57,7 +71,8 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings sur
       store_timer_(loop),
       changed_(loop),
       ended_(loop),
-      signals_(loop, options_.signals.forwarded, [this](int signal) { on_signal(signal); }) {
+      signals_(loop, *surroundings.signals,
+               [this](const ReceivedSignal& signal) { on_signal(signal); }) {
   // A stalled stderr must never stop the loop: our own lines go the way of the workers'.
   set_log_sink([this](LogLevel level, std::string_view text) {
     boost::asio::dispatch(loop_, [this, line = log_line(level, text)] { print_own(line); });
@@ -69,12 +84,15 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings sur
 
 Job::~Job() { set_log_sink(nullptr); }
 
-void Job::print_own(std::string_view line) {
+// Words of nodes and of programs on them may be in it.
+void Job::print_own(std::string_view words) {
+  std::string line;
+  append_visible(line, words);
   if (lines_) {
     lines_->add_own_line(line);
     return submit_output({});
   }
-  writer_.submit({{.is_stderr = true, .bytes = std::string(line) + '\n'}}, {});
+  writer_.submit({{.is_stderr = true, .bytes = line + '\n'}}, {});
 }
 
 Task<int> Job::run() {
@@ -84,9 +102,10 @@ Task<int> Job::run() {
   in_background(keep_heartbeat());
   in_background(keep_timeout());
   in_background(keep_timeout_signal());
-  in_background(keep_status());
   if (options_.watch.gpu_period) in_background(keep_gpu_lines());
-  co_await start();
+  while (!is_stopping() && steady_clock::now() < start_time_) co_await wait_for_change(start_time_);
+  in_background(keep_status());
+  if (!is_stopping()) co_await start();
   co_await wait_for_end();
   co_await finish_output();
   tell_gpus();
@@ -96,6 +115,7 @@ Task<int> Job::run() {
   const int code = conclude();
   co_await flush_report();
   ended_.set();
+  for (const auto& node : nodes_) node->connection.reset();  // the loop waits for their programs
   signals_.stop();
   idle_timer_.cancel();
   store_timer_.cancel();
@@ -191,25 +211,30 @@ void Job::send_heartbeats() {
 void Job::find_silent_nodes() {
   const Nanos now = boottime_now();
   for (const auto& node : nodes_) {
-    if (!node->is_reached() || node->is_link_closed || node->is_lost) continue;
-    if (now - node->last_heard > options_.lease) {
+    if (is_heard(*node) && now - node->last_heard > options_.lease) {
       lose(*node, fmt::format("no heartbeat for {}", format_duration(now - node->last_heard)));
     }
   }
 }
 
+// Looks at the very end of a lease, too: between two heartbeats there may be a second.
 Task<void> Job::keep_heartbeat() {
+  SteadyTime beat = steady_clock::now() + options_.heartbeat;
   while (true) {
-    const bool is_over = co_await ended_.wait_until(steady_clock::now() + options_.heartbeat);
+    const SteadyTime look = steady_clock::now() + until_silence(nodes_, options_.lease);
+    const bool is_over = co_await ended_.wait_until(std::min(beat, look));
     if (is_over) co_return;
-    send_heartbeats();
+    if (steady_clock::now() >= beat) {
+      send_heartbeats();
+      beat = steady_clock::now() + options_.heartbeat;
+    }
     find_silent_nodes();
   }
 }
 
 Task<void> Job::keep_timeout() {
-  if (!options_.timeout) co_return;
-  const bool is_over = co_await ended_.wait_until(start_time_ + *options_.timeout);
+  if (!time_limit_) co_return;
+  const bool is_over = co_await ended_.wait_until(*time_limit_);
   if (is_over) co_return;
   if (options_.watch.hook.empty()) {
     add_own_cause(CauseKind::kTimeout, *options_.timeout, "");
@@ -241,7 +266,8 @@ Task<void> Job::keep_status() {
 std::vector<NodeProgress> Job::progress() const {
   std::vector<NodeProgress> result;
   for (const auto& node : nodes_) {
-    result.push_back({node->host.label(), phase_name(node->phase), node->phase == Phase::kRunning});
+    result.push_back({node->host.label(), phase_name(node->phases.current()),
+                      node->phases.current() == Phase::kRunning});
   }
   return result;
 }

@@ -4,10 +4,11 @@
 // been given up, and the report has been printed. States: job_state.h. The first cause wins and is
 // decided by FirstCause (policy.h). Thread: the loop's.
 //
-// The parts: job_start.cc (reach, preflight, plan, spawn), job_fabric.cc, job_nodes.cc (what nodes
-// report), job_signals.cc (signals to hvdrun, standard input), job_records.cc (--events, --report),
-// job_watch.cc (workers of the runtime), job_hangs.cc (ranks that hang), job_timeline.cc
-// (fetched and merged after the job), job_end.cc (stop, report).
+// The parts: job_start.cc (reach, preflight, plan, spawn), job_stage.cc (--stage), job_env.cc,
+// job_gpus.cc, job_horovod.cc (what ranks are told), job_fabric.cc, job_nodes.cc (what nodes
+// report), job_output.cc (what ranks print), job_signals.cc (signals to hvdrun, standard input),
+// job_records.cc (--events, --report), job_watch.cc (workers of the runtime), job_hangs.cc (ranks
+// that hang), job_timeline.cc (fetched and merged after the job), job_end.cc (stop, report).
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -31,7 +32,9 @@
 #include "launcher/options.h"
 #include "launcher/output_writer.h"
 #include "launcher/plan.h"
+#include "launcher/pmi_fence.h"
 #include "launcher/policy.h"
+#include "launcher/rank_files.h"
 #include "launcher/report.h"
 #include "launcher/report_file.h"
 #include "launcher/restart.h"
@@ -54,12 +57,18 @@ class Job {
   // What hvdrun was given by its caller beside its words.
   struct Surroundings {
     EnvList environment;
-    std::uint64_t core_limit = 0;  // soft RLIMIT_CORE
-    int events_fd = -1;            // of open_events(); -1: --events is stdout or not wanted
+    std::uint64_t core_limit = 0;    // soft RLIMIT_CORE
+    std::uint64_t nofile_limit = 0;  // soft RLIMIT_NOFILE; 0: not known
+    int events_fd = -1;              // of open_events(); -1: --events is stdout or not wanted
     // Attempts before this one: how each ended, in a sentence.
     std::vector<std::string> earlier_attempts{};
-    // Decides about the next one when this one has failed; a line for the report, or none.
-    std::function<std::string(const AttemptEnd&)> on_failed{};
+    Nanos pause{};  // before this one; signals and --timeout end it like a job
+    // Of the first attempt: --timeout counts from it.
+    std::chrono::steady_clock::time_point hvdrun_start = std::chrono::steady_clock::now();
+    // Decides about the next one when this one has failed.
+    std::function<Restarts::Decision(const AttemptEnd&)> on_failed{};
+    const SignalPipe* signals = nullptr;  // not owned, outlives the job
+    const StageSource* stage = nullptr;   // of --stage; not owned, outlives the job
   };
 
   // `plan` is absent if it needs the nodes' GPU counts.
@@ -80,7 +89,7 @@ class Job {
   void add_cause(Cause cause);
   void add_own_cause(CauseKind kind, Nanos limit, std::string text);
   [[nodiscard]] bool is_stopping() const { return state_ >= JobState::kStopping; }
-  void print_own(std::string_view line);
+  void print_own(std::string_view words);
   void on_stdout_broken(int errno_value);
   void settle();
   Task<void> keep_settling();
@@ -92,9 +101,9 @@ class Job {
   [[nodiscard]] std::vector<NodeProgress> progress() const;
 
   // --- job_signals.cc
-  void on_signal(int signal);
+  void on_signal(const ReceivedSignal& signal);
   void refuse_suspension();
-  void on_stop_signal(int signal);
+  void on_stop_signal(const ReceivedSignal& signal);
   void pass_signal(int signal, const char* action);
   void on_signalled(const v1::Signalled& answer);
   void tell_passed(std::uint64_t id);
@@ -114,8 +123,10 @@ class Job {
   void note_start(const Node& node, const v1::Started& started);
   void note_end(const Node& node, const v1::ExitReport& report, Nanos time);
   [[nodiscard]] static NodeFacts node_facts(const Node& node);
-  [[nodiscard]] RunFacts run_facts(int code, const std::optional<Cause>& cause) const;
-  void write_records(int code, const std::optional<Cause>& cause);
+  [[nodiscard]] RunFacts run_facts(int code, const std::optional<Cause>& cause,
+                                   const ReportInput& told) const;
+  // `told`: what the last text on stderr was made of.
+  void write_records(int code, const std::optional<Cause>& cause, const ReportInput& told);
 
   // --- job_start.cc
   void make_nodes();
@@ -134,18 +145,41 @@ class Job {
   [[nodiscard]] v1::Hello hello_for(const Node& node) const;
   Task<bool> wait_for_hellos();
   void report_unreached();
+  void tell_reached() const;
   [[nodiscard]] bool check_preflight();
   [[nodiscard]] bool settle_plan();
+  [[nodiscard]] bool settle_gpus();  // job_gpus.cc
   void fail_start(const Error& error);
   void spawn_all();
   [[nodiscard]] v1::Spawn spawn_for(const Node& node) const;
   Task<void> wait_for_workers();
+
+  // --- job_stage.cc
+  Task<bool> stage_files();
+  void begin_stage(Node& node);
+  void on_stage(Node& node, const v1::StageReply& reply);
+  void send_staged(Node& node);
+  void fail_stage(Node& node, std::string why);
+  [[nodiscard]] bool are_all_staged() const;
+
+  // --- job_env.cc: the environment of the ranks, and what failed because of it
+  void tell_environment() const;
+  void tell_interfaces(const Node& node) const;
+  [[nodiscard]] EnvList sent_env() const;
+  [[nodiscard]] Result<void> check_exec_sizes() const;
+  void explain(Cause& cause, const v1::ExitReport& report) const;
 
   // --- job_fabric.cc
   [[nodiscard]] std::vector<Node*> planned_nodes() const;
   Task<bool> check_fabric();
   Task<bool> probe(const std::vector<Node*>& planned, const std::vector<std::string>& candidates);
   void take_fabric(const FabricDecision& decision);
+
+  // --- job_horovod.cc
+  void settle_horovod(const std::vector<FabricNode>& facts, const FabricCandidates& candidates,
+                      const FabricDecision& decision,
+                      const std::vector<std::optional<v1::FabricProbeReply>>& probes);
+  void add_horovod(const Node& node, v1::Spawn& spawn) const;
 
   // --- job_nodes.cc
   void on_reply(Node& node, v1::ControlReply reply);
@@ -168,6 +202,13 @@ class Job {
   void add_lost_cause(const Node& node, std::string why);
   void watch_exit_timeout();
   Task<void> keep_exit_timeout();
+
+  // --- job_output.cc: what the ranks print
+  void begin_output(std::uint32_t world_size);
+  [[nodiscard]] Result<void> make_late_files() const;
+  [[nodiscard]] std::function<void()> also_to_files(const v1::OutputReply& output,
+                                                    std::function<void()> done);
+  Task<bool> flush_files(SteadyTime deadline);
 
   // --- job_watch.cc: the workers of the runtime
   void prepare_watch();
@@ -192,6 +233,7 @@ class Job {
   void ask_evidence(Node& node);
   void on_evidence(Node& node, v1::Evidence evidence);
   void show_evidence();
+  void file_evidence();
   void end_for_hung_cause();
   Task<void> keep_gpu_lines();
   void tell_gpus();
@@ -242,11 +284,14 @@ class Job {
   const Options options_;
   const EnvList environment_;
   const std::uint64_t core_limit_;
+  const std::uint64_t nofile_limit_;
   const std::vector<std::string> earlier_;  // attempts
-  const std::function<std::string(const AttemptEnd&)> on_failed_;
+  const std::function<Restarts::Decision(const AttemptEnd&)> on_failed_;
   const AgentImage agent_;
+  const StageSource* const stage_;  // not owned; null: nothing is staged
   const std::string job_id_;
-  const SteadyTime start_time_ = std::chrono::steady_clock::now();
+  const std::optional<SteadyTime> time_limit_;  // of --timeout
+  const SteadyTime start_time_;                 // after the pause
   const SteadyTime start_deadline_;
   const Nanos start_boottime_ = boottime_now();
   const std::string cwd_;
@@ -261,11 +306,15 @@ class Job {
       nodes_;  // with their connections, which their transport outlives
   std::string master_addr_;
   std::uint32_t master_port_ = 0;
+  std::string horovod_address_;  // of the store for Horovod's ranks; empty: there is none
+  std::uint32_t horovod_port_ = 0;
+  v1::HorovodStore horovod_store_;
 
   JobState state_ = JobState::kReaching;
-  SteadyTime state_since_ = start_time_;
+  SteadyTime state_since_ = std::chrono::steady_clock::now();
   std::optional<FirstCause> first_cause_;
   RendezvousStore store_;
+  PmiFence pmi_fence_;
   RegistrationDesk desk_;
   StallSettings stall_settings_;
   std::optional<StallInspector> stall_;  // from the plan on
@@ -280,6 +329,7 @@ class Job {
   std::optional<LineAssembler> lines_;  // from the plan on
   std::optional<Tail> tail_;
   OutputWriter writer_;
+  std::unique_ptr<RankFiles> rank_files_;  // with --output-filename, from the plan on
   boost::asio::steady_timer idle_timer_;
   boost::asio::steady_timer store_timer_;
   Event changed_;
@@ -301,9 +351,10 @@ class Job {
   std::map<std::uint32_t, std::string> phases_;         // of ranks that use the runtime, told last
   SteadyTime stop_deadline_ = SteadyTime::max();
   Nanos spawn_boottime_{};  // 0: nothing was spawned
-  int num_interrupts_ = 0;
-  SteadyTime last_interrupt_;
+  StopWishes stop_wishes_;
+  std::optional<SteadyTime> kill_wished_;  // all to be killed at once
   int fatal_signal_ = 0;
+  bool has_told_time_limit_ = false;  // by --timeout-signal
   bool is_leaving_now_ = false;
   bool has_exit_timer_ = false;
   std::uint64_t heartbeat_sequence_ = 0;

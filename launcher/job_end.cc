@@ -27,8 +27,7 @@ void Job::stop_all(Nanos grace, const std::string& reason, bool is_broken) {
   stop_deadline_ = std::min(stop_deadline_, steady_clock::now() + grace + kLeaveAfterGrace);
   transports_.abort();
   v1::ControlRequest request;
-  request.mutable_stop()->set_grace_ms(
-      std::chrono::duration_cast<std::chrono::milliseconds>(grace).count());
+  request.mutable_stop()->set_grace_ms(to_ms(grace));
   request.mutable_stop()->set_signal(options_.signals.stop_signal);
   request.mutable_stop()->set_reason(reason);
   request.mutable_stop()->set_abort(is_broken);
@@ -83,9 +82,10 @@ Task<void> Job::finish_output() {
 // Looks up now and then, because the user may lose patience.
 Task<void> Job::flush_until(SteadyTime deadline) {
   while (!is_leaving_now_ && steady_clock::now() < deadline) {
-    const bool is_written =
-        co_await writer_.flush(std::min(deadline, steady_clock::now() + kFlushPatience));
-    if (is_written) co_return;
+    const SteadyTime until = std::min(deadline, steady_clock::now() + kFlushPatience);
+    const bool is_written = co_await writer_.flush(until);
+    const bool is_filed = co_await flush_files(until);
+    if (is_written && is_filed) co_return;
   }
 }
 
@@ -122,7 +122,6 @@ ReportInput Job::report_input(const Cause& cause) const {
   input.job_id = job_id_;
   input.num_stopped = num_stopped_;
   input.stood_still = stood_still_;
-  input.is_terminal = ::isatty(STDERR_FILENO) == 1;
   if (is_of_rank(cause) && tail_) input.tail = tail_->lines(cause.rank);
   const bool is_counted = is_of_rank(cause) && cause.kind != CauseKind::kLeftEarly;
   input.num_failed_after = num_failed_ - (is_counted && num_failed_ > 0 ? 1 : 0);
@@ -170,29 +169,33 @@ int Job::conclude() {
         counted(planned_nodes().size(), "host"),
         format_duration(steady_clock::now() - start_time_));
   }
-  if (!cause) {
-    ReportInput ends;
-    ends.job_id = job_id_;
-    add_node_ends(ends);
-    writer_.submit({{.is_stderr = true, .bytes = node_ends_text(ends)}}, {});
-    write_records(code, cause);
-    return code;
+  ReportInput report;
+  if (cause) {
+    report = report_input(*cause);
+    const auto next = on_failed_ ? on_failed_(attempt_end(*cause)) : Restarts::Decision{};
+    if (next.is_on) signals_.stop();
+    if (!next.told.empty()) report.node_lines.push_back(next.told);
+    if (cause->kind == CauseKind::kUserSignal && cause->value != SIGQUIT) {
+      fatal_signal_ = cause->value;
+    }
+  } else {
+    report.job_id = job_id_;
+    add_node_ends(report);
   }
-  ReportInput report = report_input(*cause);
-  const std::string told = on_failed_ ? on_failed_(attempt_end(*cause)) : "";
-  if (!told.empty()) report.node_lines.push_back(told);
-  writer_.submit({{.is_stderr = true, .bytes = report_text(report)}}, {});
-  if (cause->kind == CauseKind::kUserSignal && cause->value != SIGQUIT) {
-    fatal_signal_ = cause->value;
-  }
-  write_records(code, cause);
+  // First, because the cause is the last line, also where the records cannot be written.
+  write_records(code, cause, report);
+  writer_.submit(
+      {{.is_stderr = true, .bytes = cause ? report_text(report) : node_ends_text(report)}}, {});
   return code;
 }
 
 AttemptEnd Job::attempt_end(const Cause& cause) const {
   AttemptEnd end;
   end.hosts = options_.hosts;
-  end.is_retryable = !is_leaving_now_ && is_retryable(cause, !earlier_.empty());
+  // What comes while the failed attempt is being stopped means the next one, too.
+  const bool is_time_up = time_limit_ && steady_clock::now() >= *time_limit_;
+  end.is_retryable = !is_leaving_now_ && stop_wishes_.count() == 0 && !is_time_up &&
+                     !has_told_time_limit_ && is_retryable(cause, !earlier_.empty());
   end.sentence = sentence(cause, job_clock());
   if (plan_) end.num_ranks = static_cast<std::uint32_t>(plan_->ranks.size());
   if (cause.node != kNoNode) end.failed.insert(cause.host);

@@ -8,7 +8,9 @@
 namespace hvd {
 namespace {
 
-constexpr Nanos kProbeTime = std::chrono::seconds(5);
+// How long a firewall that drops without a word holds up the start. Ten tries, where each packet is
+// 400 ms on its way and every tenth gets lost.
+constexpr Nanos kProbeTime = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -39,7 +41,9 @@ Task<bool> Job::check_fabric() {
     co_return false;
   }
   if (!candidates->needs_probe) {
-    take_fabric(decide_without_probes(facts, options, *candidates));
+    const FabricDecision unprobed = decide_without_probes(facts, options, *candidates);
+    take_fabric(unprobed);
+    settle_horovod(facts, *candidates, unprobed, {});
     co_return true;
   }
   const bool is_answered = co_await probe(planned, candidates->addresses);
@@ -52,6 +56,7 @@ Task<bool> Job::check_fabric() {
     co_return false;
   }
   take_fabric(*decision);
+  settle_horovod(facts, *candidates, *decision, probes);
   co_return true;
 }
 
@@ -65,15 +70,16 @@ Task<bool> Job::probe(const std::vector<Node*>& planned,
   for (const std::string& address : candidates) probe->add_candidates(address);
   probe->set_port(master_port_);
   probe->set_nonce(nonce_);
-  probe->set_timeout_ms(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+  probe->set_timeout_ms(to_ms(time));
   for (Node* node : planned) {
     if (node != planned.front()) node->link->send(request);
   }
   const auto has_answered = [&planned](const Node* node) {
     return node == planned.front() || node->probe || node->is_lost;
   };
-  // The agents keep the time; the second on top is for their answers' way.
-  const SteadyTime deadline = now + time + std::chrono::seconds(1);
+  // The agents keep the time. Question and answer may be late; beyond the lease a node is lost.
+  const SteadyTime deadline = std::min(
+      now + time + options_.lease, std::max(start_deadline_, now + time + std::chrono::seconds(1)));
   while (!is_stopping() && std::chrono::steady_clock::now() < deadline &&
          !std::all_of(planned.begin(), planned.end(), has_answered)) {
     co_await wait_for_change(deadline);
@@ -91,7 +97,7 @@ void Job::take_fabric(const FabricDecision& decision) {
         planned[i]->fabric.interface.empty() ? "an unknown interface"
                                              : planned[i]->fabric.interface);
   }
-  log(LogLevel::kDebug, "MASTER_ADDR {} MASTER_PORT {}", master_addr_, master_port_);
+  log(LogLevel::kInfo, "MASTER_ADDR {} MASTER_PORT {}", master_addr_, master_port_);
 }
 
 }  // namespace hvd

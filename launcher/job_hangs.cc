@@ -25,8 +25,6 @@ constexpr Nanos kAnswerTime = seconds(1);  // beyond, for the way
 constexpr Nanos kLookPeriod = milliseconds(50);
 constexpr Nanos kLeastGpuPeriod = seconds(10);  // between two lines
 
-std::int64_t to_ms(Nanos time) { return std::chrono::duration_cast<milliseconds>(time).count(); }
-
 }  // namespace
 
 void Job::on_vitals(const Node& node, const v1::VitalSigns& signs) {
@@ -80,7 +78,6 @@ void Job::end_hung(Cause cause, std::vector<std::uint32_t> hung) {
   evidence_view_.first = std::move(hung);
   evidence_view_.command = options_.watch.hook.empty() ? "" : quote_words(options_.watch.hook);
   evidence_view_.shows_others = !options_.watch.hook.empty();
-  evidence_view_.is_terminal = ::isatty(STDERR_FILENO) == 1;
   evidence_view_.has_report = !options_.records.report.empty();
   hung_cause_ = std::move(cause);
   name_place(*hung_cause_);
@@ -137,6 +134,18 @@ void Job::show_evidence() {
   if (!text.empty()) writer_.submit({{.is_stderr = true, .bytes = std::move(text)}}, {});
   report_sections_["stall"] =
       json_text(stall_json(*hung_cause_, evidence_view_.first, evidence_view_.command, evidence_));
+  file_evidence();
+}
+
+// Where a rank's output is kept, what was found of it stands behind its last words.
+void Job::file_evidence() {
+  if (!rank_files_) return;
+  std::vector<RankBytes> pieces;
+  for (const RankEvidence& one : evidence_) {
+    const EvidenceView view{.first = {one.found.rank()}, .command = evidence_view_.command};
+    pieces.push_back({one.found.rank(), true, evidence_text({one}, view)});
+  }
+  rank_files_->submit(std::move(pieces), {});
 }
 
 void Job::end_for_hung_cause() {

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "launcher/job.h"
+#include "launcher/loss_text.h"
 
 namespace hvd {
 namespace {
@@ -53,7 +54,8 @@ void Job::on_reply(Node& node, v1::ControlReply reply) {
     case v1::ControlReply::kKernelFacts:
       return node.kernel.take(reply.kernel_facts());
     case v1::ControlReply::kNotice:
-      if (reply.notice().warning()) node.last_notice = reply.notice().text();
+      // What comes before is of the node and not of the job.
+      if (reply.notice().warning() && node.is_spawn_sent) node.last_notice = reply.notice().text();
       return log(reply.notice().warning() ? LogLevel::kWarning : LogLevel::kInfo, "{}: {}",
                  node.host.label(), reply.notice().text());
     case v1::ControlReply::kFabricListen:
@@ -70,13 +72,18 @@ void Job::on_hello(Node& node, v1::HelloReply reply) {
       Nanos(reply.realtime_ns()) - (realtime_now() - (now - node.hello_sent) / 2);
   node.kernel.begin(reply.kernel_log_problem());
   node.hello = std::move(reply);
-  node.phase = Phase::kFabric;
+  if (stage_ == nullptr) node.phases.enter(Phase::kFabric, now);
   changed();
 }
 
 void Job::on_started(Node& node, const v1::Started& started) {
   note_start(node, started);
-  if (++node.num_started + node.num_exited >= node.ranks.size()) node.phase = Phase::kRunning;
+  if (options_.env_request.reports_bindings) {
+    print_own(fmt::format("hvdrun: rank {} ({}): {}", started.rank(), node.host.label(),
+                          started.binding()));
+  }
+  if (++node.num_started + node.num_exited >= node.ranks.size())
+    node.phases.enter(Phase::kRunning, boottime_now());
   changed();
 }
 
@@ -98,6 +105,7 @@ void Job::on_exit(Node& node, const v1::ExitReport& report) {
   }
   if (cause) {
     cause->uses_runtime = phases_.contains(report.rank());
+    explain(*cause, report);
     add_cause(std::move(*cause));
   } else {
     on_success(node, report, at);
@@ -160,6 +168,9 @@ void Job::on_heartbeat(Node& node, const v1::Heartbeat& heartbeat) {
 
 void Job::on_store(Node& node, const v1::StoreRequest& request) {
   if (request.has_registration()) return on_registration(node, request);
+  if (request.has_fence()) {
+    return send_store_replies(pmi_fence_.take(node.index, request.id(), request.fence()));
+  }
   if (request.op_case() == v1::StoreRequest::kCancel) desk_.cancel(node.index, request.cancel());
   send_store_replies(store_.handle(node.index, request, std::chrono::steady_clock::now()));
 }
@@ -199,9 +210,9 @@ void Job::on_output(Node& node, const v1::OutputReply& output) {
     if (chunk.stream() == v1::STREAM_STDERR) tail_->add(chunk.rank(), chunk.data());
     if (chunk.eof() && node.num_open_streams > 0) --node.num_open_streams;
   }
-  submit_output([this, &node, num_bytes] {
+  submit_output(also_to_files(output, [this, &node, num_bytes] {
     if (num_bytes > 0 && node.link && !node.is_link_closed) node.link->grant(num_bytes);
-  });
+  }));
   if (node.num_open_streams == 0) changed();
 }
 
@@ -245,7 +256,9 @@ void Job::on_link_closed(Node& node, const std::string& why) {
     // A refusal at the hello: told together with the other nodes' errors.
     node.error = Error{why + last_words(node.connection.get())};
   } else if (!node.is_bye_sent) {
-    lose(node, why + last_words(node.connection.get()));
+    const Nanos silence = boottime_now() - node.last_heard;
+    lose(node,
+         connection_end_text(why, silence, options_.heartbeat) + last_words(node.connection.get()));
   }
   changed();
 }

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "launcher/job.h"
+#include "launcher/loss_text.h"
 #include "launcher/reap_answer.h"
 
 namespace hvd {
@@ -24,7 +25,6 @@ constexpr Nanos kLongest = seconds(30);
 constexpr Nanos kAfterGrace = seconds(10);
 // A node that has fallen silent hardly answers a new connection either.
 constexpr Nanos kSilentConnect = seconds(5);
-constexpr int kSilentBeats = 3;
 // Nobody wants to wait much longer than the time that he gave the start.
 constexpr Nanos kUnstartedConnect = seconds(1);
 constexpr std::size_t kMaxAnswer = std::size_t{1} << 20U;
@@ -52,7 +52,7 @@ Task<std::string> read_to_end(Loop& loop, int stream, SteadyTime deadline) {
 }  // namespace
 
 std::vector<std::string> Job::words_for_agent(const Node& node) const {
-  const std::string root = find_env(environment_, "HVDRUN_CGROUP_ROOT").value_or("");
+  const std::string root = env_value(environment_, "HVDRUN_CGROUP_ROOT");
   const bool is_remote = transport_for(options_, node.host) != TransportKind::kLocal;
   return agent_words(job_id_, node.index, root, is_remote);
 }
@@ -63,7 +63,7 @@ void Job::reap_lost(Node& node) {
   const SteadyTime deadline = now + std::min(options_.grace + kAfterGrace, kLongest);
   // A connection that has timed out is closed, too, at about the same moment.
   const bool is_silent =
-      !node.is_link_closed || boottime_now() - node.last_heard > kSilentBeats * options_.heartbeat;
+      !node.is_link_closed || is_silent_for(boottime_now() - node.last_heard, options_.heartbeat);
   begin_reap(node, {options_.grace, is_silent ? std::min(deadline, now + kSilentConnect) : deadline,
                     deadline});
 }
@@ -71,7 +71,7 @@ void Job::reap_lost(Node& node) {
 // An agent that was started, and has said nothing since, may hang. It has started no rank.
 void Job::reap_unstarted(Node& node) {
   const bool is_silent = !node.error || node.error->code == ExitCode::kTimeout;
-  if (!is_silent || node.phase < Phase::kStartAgent) return;
+  if (!is_silent || node.phases.current() < Phase::kStartAgent) return;
   const SteadyTime now = steady_clock::now();
   begin_reap(node, {Nanos::zero(), now + kUnstartedConnect, now + kSilentConnect});
 }
@@ -84,7 +84,7 @@ void Job::begin_reap(Node& node, ReapLimits limits) {
 
 Task<void> Job::reap(Node& node, ReapLimits limits) {
   OpenRequest request;
-  request.target = {node.index, node.host.name, node.host.user, node.host.port};
+  request.target = {node.index, node.host.name, node.host.user, node.host.port, node.host.key};
   request.deadline = limits.reached_by;
   request.agent_words =
       reap_words(words_for_agent(node), limits.grace, node.hello ? node.hello->job_dir() : "");
@@ -99,7 +99,7 @@ Task<void> Job::reap(Node& node, ReapLimits limits) {
     if (answer) {
       node.reaped = std::move(*answer);
     } else {
-      node.unverified = "it was reached again, but did not say what is left";
+      node.unverified = answer.error().message;
     }
   }
   node.is_reaping = false;

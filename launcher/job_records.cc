@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "launcher/job.h"
+#include "launcher/watch_records.h"
 
 namespace hvd {
 namespace {
@@ -45,10 +46,9 @@ void Job::print_record(std::string text) {
 void Job::record_earlier_attempts() {
   if (options_.restarts.most == 0) return;
   emit("attempt", {{"restart_count", earlier_.size()}, {"max_restarts", options_.restarts.most}});
-  report_sections_["restarts"] = ordered_json{
-      {"restart_count", earlier_.size()},
-      {"max_restarts", options_.restarts.most},
-      {"earlier_attempts", earlier_}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  report_sections_["restarts"] = json_text({{"restart_count", earlier_.size()},
+                                            {"max_restarts", options_.restarts.most},
+                                            {"earlier_attempts", earlier_}});
 }
 
 void Job::emit(std::string_view event, const ordered_json& fields) {
@@ -84,6 +84,8 @@ void Job::note_end(const Node& node, const v1::ExitReport& report, Nanos time) {
   if (report.what_case() == v1::ExitReport::kExited) facts.code = report.exited();
   if (report.what_case() == v1::ExitReport::kSignalled) facts.signal = report.signalled();
   facts.ended = time;
+  // When a rank started is only known by when it was heard of.
+  if (facts.started) facts.started = std::min(*facts.started, time);
   emit("rank_exit",
        {{"rank", report.rank()},
         {"host", node.host.label()},
@@ -113,7 +115,8 @@ NodeFacts Job::node_facts(const Node& node) {
   return facts;
 }
 
-RunFacts Job::run_facts(int code, const std::optional<Cause>& cause) const {
+RunFacts Job::run_facts(int code, const std::optional<Cause>& cause,
+                        const ReportInput& told) const {
   RunFacts facts;
   facts.job_id = job_id_;
   facts.command = options_.command;
@@ -123,25 +126,22 @@ RunFacts Job::run_facts(int code, const std::optional<Cause>& cause) const {
   facts.code = code;
   facts.cause = cause;
   facts.num_stopped = num_stopped_;
-  if (cause) {
-    ReportInput told = report_input(*cause);
-    facts.last_lines = std::move(told.tail);
-    facts.num_failed_after = told.num_failed_after;
-  }
+  facts.last_lines = told.tail;
+  facts.num_failed_after = told.num_failed_after;
   facts.ranks = rank_facts_;
   for (const auto& node : nodes_) facts.nodes.push_back(node_facts(*node));
   facts.sections = report_sections_;
   return facts;
 }
 
-void Job::write_records(int code, const std::optional<Cause>& cause) {
+void Job::write_records(int code, const std::optional<Cause>& cause, const ReportInput& told) {
   emit("end",
        {{"exit_code", code},
         {"reason", cause ? class_name(cause->kind) : "success"},
         {"sentence", cause ? ordered_json(sentence(*cause, job_clock())) : ordered_json(nullptr)}});
   const std::string& path = options_.records.report;
   if (path.empty()) return;
-  std::string text = report_json(run_facts(code, cause));
+  std::string text = report_json(run_facts(code, cause, told));
   if (path == kStdoutName) return print_record(std::move(text));
   const auto written = write_report(path, text);
   if (!written) write_log(LogLevel::kWarning, written.error().message);

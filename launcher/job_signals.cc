@@ -17,12 +17,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr Nanos kSecondInterruptAfter = milliseconds(300);
+constexpr Nanos kLookPeriod = milliseconds(50);
+// The nodes have it to kill all and say so, also where the user hammers on the key.
+constexpr Nanos kKillTime = milliseconds(300);
 constexpr std::uint64_t kInputWindow = 256 * 1024;  // bytes on their way to rank 0
 
 }  // namespace
 
-void Job::on_signal(int signal) {
+void Job::on_signal(const ReceivedSignal& received) {
+  const int signal = received.number;
   if (signal == SIGTSTP) return refuse_suspension();
   const auto& forwarded = options_.signals.forwarded;
   if (std::find(forwarded.begin(), forwarded.end(), signal) != forwarded.end()) {
@@ -32,7 +35,7 @@ void Job::on_signal(int signal) {
     emit("signal", {{"signal", signal_name(signal)}, {"action", "ignored"}});
     return log(LogLevel::kInfo, "{} is ignored (see --forward-signals)", signal_name(signal));
   }
-  on_stop_signal(signal);
+  on_stop_signal(received);
 }
 
 void Job::refuse_suspension() {
@@ -42,29 +45,31 @@ void Job::refuse_suspension() {
       "Ctrl-Z is refused: the nodes end the job of an hvdrun that is stopped; Ctrl-C ends it");
 }
 
-void Job::on_stop_signal(int signal) {
-  const SteadyTime now = steady_clock::now();
-  if (num_interrupts_ > 0 && now - last_interrupt_ < kSecondInterruptAfter) return;
-  last_interrupt_ = now;
-  ++num_interrupts_;
+void Job::on_stop_signal(const ReceivedSignal& received) {
+  if (!stop_wishes_.take(received)) return;
+  const int num_wishes = stop_wishes_.count();
+  const int signal = received.number;
   emit("signal", {{"signal", signal_name(signal)}, {"action", "stop"}});
   // Ranks may already run while others are still being started.
   const bool have_ranks = state_ == JobState::kStarting || state_ == JobState::kRunning;
-  if (num_interrupts_ == 1 && signal == SIGINT && have_ranks) {
+  if (num_wishes == 1 && signal == SIGINT && have_ranks) {
     write_log(LogLevel::kInfo, fmt::format("stopping, at most {} for the ranks to end; Ctrl-C "
                                            "again kills them at once",
                                            format_duration(options_.grace)));
   }
   // After the ranks there is only output left that nobody reads.
   const bool is_only_output_left =
-      state_ == JobState::kEnded || (num_interrupts_ >= 2 && have_ranks_gone());
-  if (num_interrupts_ >= 3 || is_only_output_left) is_leaving_now_ = true;
+      state_ == JobState::kEnded || (num_wishes >= 2 && have_ranks_gone());
+  const SteadyTime now = steady_clock::now();
+  const bool has_killed = kill_wished_ && now - *kill_wished_ >= kKillTime;
+  if ((num_wishes >= 3 && has_killed) || is_only_output_left) is_leaving_now_ = true;
   Cause cause;
   cause.kind = CauseKind::kUserSignal;
   cause.value = signal;
   cause.time = boottime_now();
   add_cause(std::move(cause));
-  if (num_interrupts_ >= 2 || signal == SIGQUIT) {
+  if (num_wishes >= 2 || signal == SIGQUIT) {
+    if (!kill_wished_) kill_wished_ = now;
     stop_all(Nanos::zero(), "the user wants the job to end at once", /*is_broken=*/false);
   }
   changed();
@@ -105,11 +110,18 @@ void Job::tell_passed(std::uint64_t id) {
 
 Task<void> Job::keep_timeout_signal() {
   const auto& wanted = options_.signals.timeout_signal;
-  if (!wanted || !options_.timeout) co_return;
-  const bool is_over = co_await ended_.wait_until(start_time_ + *options_.timeout - wanted->before);
+  if (!wanted || !time_limit_) co_return;
+  const bool is_over = co_await ended_.wait_until(*time_limit_ - wanted->before);
   if (is_over || is_stopping()) co_return;
+  // It may be due before there is anybody to get it: after a slow start, or in a late attempt.
+  while (state_ < JobState::kRunning) {
+    const bool has_ended = co_await ended_.wait_until(steady_clock::now() + kLookPeriod);
+    if (has_ended) co_return;
+  }
+  if (is_stopping()) co_return;
   log(LogLevel::kInfo, "{} to all ranks: --timeout {} passes in {}", signal_name(wanted->signal),
-      format_duration(*options_.timeout), format_duration(wanted->before));
+      format_duration(*options_.timeout), format_duration(*time_limit_ - steady_clock::now()));
+  has_told_time_limit_ = true;
   pass_signal(wanted->signal, "timeout");
 }
 

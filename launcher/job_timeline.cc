@@ -180,7 +180,8 @@ void Job::tell_merged(const Result<MergedTimeline>& merged) {
   if (!is_all_known || !merged->warnings.empty()) return;
   write_log(LogLevel::kWarning,
             fmt::format("no rank has written a timeline, because the program does not use hvdrun's "
-                        "runtime; {} is left as it is",
+                        "runtime; {} is left as it is (with Horovod its rank 0 writes it where it "
+                        "runs)",
                         options_.timeline.path));
 }
 

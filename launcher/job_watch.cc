@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "launcher/job.h"
-#include "launcher/visible.h"
 
 namespace hvd {
 namespace {
@@ -95,11 +94,7 @@ void Job::on_rank_succeeded(std::uint32_t rank) {
 }
 
 void Job::report_stall(StallInspector::Findings findings) {
-  for (const std::string& warning : findings.warnings) {
-    std::string text;
-    append_visible(text, warning);
-    log(LogLevel::kWarning, "{}", text);
-  }
+  for (const std::string& warning : findings.warnings) log(LogLevel::kWarning, "{}", warning);
   if (findings.dump) notify_workers(v1::WorkerNotice::KIND_DUMP, *findings.dump);
   if (!findings.stall) return;
   Cause cause;

@@ -39,6 +39,12 @@ LineAssembler::LineAssembler(std::uint32_t world_size, SinkTraits traits, Nanos 
   }
 }
 
+void LineAssembler::set_beginning(bool has_marks, std::function<std::string()> stamp) {
+  stamp_ = std::move(stamp);
+  if (has_marks) return;
+  for (Source& from : sources_) from.prefix.clear();
+}
+
 void LineAssembler::add(const v1::LogChunk& chunk, SteadyTime now) {
   if (std::size_t{chunk.rank()} * 2 >= sources_.size()) return;
   Source& from = source(chunk.rank(), chunk.stream() == v1::STREAM_STDERR);
@@ -157,6 +163,7 @@ void LineAssembler::print(Source& from, std::string_view line) {
   interrupt(&from, from.is_stderr);
   std::string& out = sink(from.is_stderr);
   Source*& open = open_line(from.is_stderr);
+  if (open != &from && stamp_) out.append(stamp_());
   if (open != &from) out.append(from.prefix);
   open = nullptr;
   const bool is_terminal = from.is_stderr ? traits_.is_stderr_terminal : traits_.is_stdout_terminal;

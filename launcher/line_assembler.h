@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,10 @@ class LineAssembler {
   static constexpr Nanos kIdle = std::chrono::seconds(2);
 
   LineAssembler(std::uint32_t world_size, SinkTraits traits, Nanos idle = kIdle);
+
+  // How lines begin, before the first chunk: without "[rank]<stdout>:", and with what `stamp`
+  // returns before each, empty: nothing.
+  void set_beginning(bool has_marks, std::function<std::string()> stamp);
 
   // Chunks of one rank and stream come in order. Chunks of ranks outside the job are ignored.
   void add(const hvdrun::v1::LogChunk& chunk, SteadyTime now);
@@ -90,6 +95,7 @@ class LineAssembler {
 
   const SinkTraits traits_;
   const Nanos idle_;
+  std::function<std::string()> stamp_;
   std::vector<Source> sources_;
   std::array<Source*, 2> open_{};  // whose unfinished line stands at the end of the sink
   std::optional<SteadyTime> deadline_;

@@ -49,6 +49,25 @@ TEST(LineAssembler, PrefixesWholeLinesAndKeepsTheStreamsApart) {
   EXPECT_TRUE(lines.take().empty());
 }
 
+TEST(LineAssembler, LinesBeginAsAskedFor) {
+  int second = 0;
+  LineAssembler timed(2, {});
+  timed.set_beginning(true, [&second] { return std::to_string(++second); });
+  timed.add(chunk(0, "a\nb\nc"), kStart);
+  timed.flush_idle(kStart + LineAssembler::kIdle);
+  timed.add(chunk(0, "d\n"), kStart);
+  timed.add_own_line("own");
+  const Sinks sinks = take(timed);
+  EXPECT_EQ(sinks.out, "1[0]<stdout>:a\n2[0]<stdout>:b\n3[0]<stdout>:cd\n") << "one each line";
+  EXPECT_EQ(sinks.err, "own\n");
+  LineAssembler plain(2, {});
+  plain.set_beginning(false, {});
+  plain.add(chunk(1, "a\n"), kStart);
+  plain.add(err(0, "b\n"), kStart);
+  const Sinks bare = take(plain);
+  EXPECT_EQ(bare.out + bare.err, "a\nb\n");
+}
+
 TEST(LineAssembler, JoinsALineFromItsPiecesWithoutTearingOthers) {
   LineAssembler lines(2, {});
   lines.add(chunk(0, "par"), kStart);

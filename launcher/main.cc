@@ -11,20 +11,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/own_program.h"
+#include "launcher/attempts.h"
 #include "launcher/build_parts.h"
 #include "launcher/check_build.h"
 #include "launcher/dry_run.h"
 #include "launcher/events.h"
-#include "launcher/job.h"
 #include "launcher/options.h"
 #include "launcher/plan.h"
+#include "launcher/plan_notes.h"
+#include "launcher/rank_files.h"
 #include "launcher/report_file.h"
-#include "launcher/restart.h"
+#include "launcher/show_config.h"
 #include "launcher/signals.h"
+#include "launcher/stage_source.h"
 #include "launcher/transport/transport.h"
 #include "proto/worker_env.h"
 
@@ -78,6 +81,16 @@ std::uint64_t forbid_own_core() {
   return limit.rlim_cur;
 }
 
+// hvdrun and its agents here hold several descriptors for each node and rank. The ranks get the
+// soft limit of our caller, which is returned.
+std::uint64_t lift_own_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlimit lifted{limit.rlim_max, limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &lifted);
+  return limit.rlim_cur;
+}
+
 Result<Job::Surroundings> make_surroundings(const Options& options, EnvList environment) {
   Job::Surroundings surroundings;
   const std::string& events = options.records.events;
@@ -88,87 +101,32 @@ Result<Job::Surroundings> make_surroundings(const Options& options, EnvList envi
   }
   surroundings.environment = std::move(environment);
   surroundings.core_limit = forbid_own_core();
+  surroundings.nofile_limit = lift_own_descriptors();
   return surroundings;
 }
 
-struct Attempt {
-  int code = static_cast<int>(ExitCode::kInfrastructure);
-  int fatal_signal = 0;
-};
-
-Attempt run_attempt(const Options& options, std::optional<Plan> plan,
-                    const Job::Surroundings& surroundings, const AgentImage& agent) {
-  Attempt attempt;
-  Loop loop;
-  Job job(loop, options, std::move(plan), surroundings, agent);
-  boost::asio::co_spawn(
-      loop, [&]() -> Task<void> { attempt.code = co_await job.run(); }, boost::asio::detached);
-  loop.run();
-  attempt.fatal_signal = job.fatal_signal();
-  return attempt;
-}
-
-// The attempts of --max-restarts, one after the other; without it there is one.
-class Attempts {
- public:
-  Attempts(Options options, Job::Surroundings surroundings, AgentImage agent)
-      : options_(std::move(options)),
-        surroundings_(std::move(surroundings)),
-        agent_(std::move(agent)),
-        restarts_(options_.restarts),
-        deadline_(std::chrono::steady_clock::now() + options_.timeout.value_or(Nanos::zero())) {
-    surroundings_.on_failed = [this](const AttemptEnd& end) {
-      end_ = end;
-      next_ = restarts_.after(end);
-      return next_.told;
-    };
-  }
-
-  int run(std::optional<Plan> plan) {
-    while (true) {
-      next_ = {};
-      const Attempt attempt = run_attempt(options_, std::move(plan), surroundings_, agent_);
-      if (attempt.fatal_signal != 0) die_of_signal(attempt.fatal_signal);
-      if (!next_.is_on || !prepare_next()) return attempt.code;
-      plan.reset();
-      if (!can_plan_without_hellos(options_.hosts, options_.np)) continue;
-      auto made = make_plan(options_.hosts, options_.np, options_.hosts_source);
-      if (!made) return fail(made.error());
-      plan = std::move(*made);
-    }
-  }
-
- private:
-  // False: the time is up.
-  bool prepare_next() {
-    std::this_thread::sleep_for(next_.pause);  // a signal ends us here: nothing runs
-    if (options_.timeout) {
-      options_.timeout = deadline_ - std::chrono::steady_clock::now();
-      if (*options_.timeout <= Nanos::zero()) return false;
-    }
-    options_.hosts = next_.hosts;
-    if (end_.num_ranks > 0) options_.np = end_.num_ranks;
-    surroundings_.earlier_attempts.push_back(end_.sentence);
-    return true;
-  }
-
-  Options options_;
-  Job::Surroundings surroundings_;
-  const AgentImage agent_;
-  Restarts restarts_;
-  const SteadyTime deadline_;  // of --timeout, for all attempts together
-  AttemptEnd end_;
-  Restarts::Decision next_;
-};
-
 int run_job(Options options, std::optional<Plan> plan, EnvList environment) {
   const Nanos begun = boottime_now();
+  auto stage = read_stage(options.stage, std::filesystem::current_path().string());
+  if (!stage) return fail_without_job(options, begun, stage.error());
+  for (const std::string& note : stage->notes) log(LogLevel::kWarning, "{}", note);
   auto agent = find_agent_image();
   if (!agent) return fail_without_job(options, begun, agent.error());
   auto surroundings = make_surroundings(options, std::move(environment));
   if (!surroundings) return fail_without_job(options, begun, surroundings.error());
-  return Attempts(std::move(options), std::move(*surroundings), std::move(*agent))
-      .run(std::move(plan));
+  if (!options.stage.empty()) surroundings->stage = &*stage;
+  const Outcome outcome = run_attempts(std::move(options), std::move(plan),
+                                       std::move(*surroundings), std::move(*agent));
+  if (outcome.error) return fail(*outcome.error);
+  if (outcome.fatal_signal != 0) die_of_signal(outcome.fatal_signal);
+  return outcome.code;
+}
+
+// Before anything is started, so that a folder that cannot be written to is an error of usage.
+Result<void> make_files(const Options& options, const Plan& plan) {
+  const std::string& dir = options.output.folder;
+  if (dir.empty()) return {};
+  return make_rank_files(dir, static_cast<std::uint32_t>(plan.ranks.size()), true);
 }
 
 int terminal_columns() {
@@ -193,10 +151,16 @@ std::optional<Result<std::string>> text_for(const Options& options, const EnvLis
     }
     case Action::kDryRun:
       return dry_run_text(options, environment, std::filesystem::current_path().string());
+    case Action::kShowConfig:
+      return show_config_text(options);
     case Action::kManPage:
       return man_page();
     case Action::kBashCompletion:
       return bash_completion();
+    case Action::kZshCompletion:
+      return zsh_completion();
+    case Action::kFishCompletion:
+      return fish_completion();
   }
   return std::nullopt;
 }
@@ -223,15 +187,14 @@ void occupy_standard_descriptors(char** argv) {
     is_any_closed |= is_taken;
   }
   // By its own path: the name of the process comes from it.
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (is_any_closed && !error) ::execv(self.c_str(), argv);
+  if (is_any_closed) ::execv(own_program().c_str(), argv);
 }
 
 int run(int argc, char** argv) {
   occupy_standard_descriptors(argv);
   EnvList environment = take_environment();
-  auto options = parse_options(std::vector<std::string>(argv, argv + argc), environment);
+  auto options = parse_options(std::vector<std::string>(argv, argv + argc), environment,
+                               default_config_places(environment));
   if (!options) return fail(options.error());
   set_log_level(options->verbosity >= 2   ? LogLevel::kDebug
                 : options->verbosity == 1 ? LogLevel::kInfo
@@ -244,11 +207,14 @@ int run(int argc, char** argv) {
   for (const std::string& note : options->notes) log(LogLevel::kWarning, "{}", note);
 
   std::optional<Plan> plan;
-  if (can_plan_without_hellos(options->hosts, options->np)) {
-    auto made = make_plan(options->hosts, options->np, options->hosts_source);
+  if (can_plan_without_hellos(options->hosts, options->np, options->rank_order)) {
+    auto made = make_plan(options->hosts, options->np, options->hosts_source, options->rank_order);
     if (!made) return fail_without_job(*options, boottime_now(), made.error());
-    for (const std::string& note : made->notes) log(LogLevel::kInfo, "{}", note);
+    tell_notes(*made);
     plan = std::move(*made);
+    if (auto files = make_files(*options, *plan); !files) {
+      return fail_without_job(*options, boottime_now(), files.error());
+    }
   }
   return run_job(std::move(*options), std::move(plan), std::move(environment));
 }

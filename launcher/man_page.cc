@@ -1,7 +1,11 @@
 // hvdrun(1) in the man macros, from the option table and the manual's texts.
+#include <fmt/format.h>
+
 #include "launcher/manual.h"
 #include "launcher/options.h"
 #include "launcher/options_table.h"
+#include "launcher/setting_names.h"
+#include "proto/worker_env.h"
 
 namespace hvd {
 namespace {
@@ -37,6 +41,7 @@ std::string heading(const OptionSpec& option) {
     if (!result.empty()) result += ", ";
     result += bold(name);
     if (option.takes_argument()) result += " " + italic(option.argument);
+    if (option.is_argument_optional) result += "[=" + italic(option.argument) + "]";
   }
   return result;
 }
@@ -67,20 +72,27 @@ std::string section_of_options() {
 
 std::string section_of_environment() {
   std::string result = ".SH ENVIRONMENT\n";
+  result += ".PP\n" + escape(manual_of_variables()) + "\n";
   for (const OptionSpec& option : options_table()) {
-    for (const auto variable : option.variables) {
-      result += paragraph_with_term(bold(variable),
-                                    fmt::format("Default of {}; where several variables are listed "
-                                                "for it, the first that is set counts.",
-                                                option.names.front()));
+    auto variables = variables_of(option);
+    // Those of flags are Horovod's and reach the processes by themselves.
+    if (!option.takes_argument()) {
+      variables.insert(variables.end(), option.variables.begin(), option.variables.end());
     }
+    if (variables.empty()) continue;
+    std::string term;
+    for (const std::string& name : variables) term += (term.empty() ? "" : ", ") + bold(name);
+    result += paragraph_with_term(term, fmt::format("{}.", option.names.back()));
   }
   result +=
       ".PP\n" +
-      escape(
+      escape(fmt::format(
           "Every process gets the node's environment; over it hvdrun's own, except what belongs "
-          "to the person and the session (such as HOME, SSH_* and XDG_*) and the rank variables "
-          "of other launchers; over it -x; over it these:") +
+          "to the person and the session ({}) and the rank variables "
+          "of other launchers (--env-allow and --env-deny change what goes); over it --env-file; "
+          "over it -x; "
+          "over it these:",
+          personal_names())) +
       "\n";
   for (const ManualRow& row : manual_worker_variables()) {
     result += paragraph_with_term(bold(row.term), fmt::format("{}.", row.text));
@@ -100,6 +112,7 @@ std::string man_page() {
   for (const auto text : manual_description()) result += fmt::format(".PP\n{}\n", escape(text));
   result += section_of_options();
   result += section_of_rows("EXIT STATUS", manual_exit_status());
+  result += section_of_rows("FILES", manual_files());
   result += section_of_environment();
   result += section_of_rows("EXAMPLES", manual_examples());
   result += ".SH SEE ALSO\n" + bold("ssh_config") + "(5), " + bold("known_hosts") + "(5)\n";

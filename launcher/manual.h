@@ -20,6 +20,10 @@ inline constexpr std::string_view kSummary = "start one program on many GPU node
 [[nodiscard]] const std::vector<ManualRow>& manual_exit_status();
 // Term: the command; text: what it does.
 [[nodiscard]] const std::vector<ManualRow>& manual_examples();
+// Term: a file; text: what stands in it.
+[[nodiscard]] const std::vector<ManualRow>& manual_files();
+// What the variables of options do.
+[[nodiscard]] std::string_view manual_of_variables();
 // Variables that the processes are given.
 [[nodiscard]] const std::vector<ManualRow>& manual_worker_variables();
 

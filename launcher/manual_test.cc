@@ -10,6 +10,7 @@
 #include "launcher/dry_run.h"
 #include "launcher/options.h"
 #include "launcher/options_table.h"
+#include "launcher/setting_names.h"
 #include "launcher/shell_words.h"
 
 namespace hvd {
@@ -47,7 +48,8 @@ TEST(Help, ShowsEveryDocumentedOptionAndNoHiddenOne) {
       EXPECT_THAT(help, HasSubstr(std::string(group_title(option.group)) + ":\n"));
     }
     if (!option.opposite.empty()) {
-      EXPECT_THAT(help, Not(HasSubstr(std::string(option.opposite))));
+      EXPECT_THAT(help, Not(HasSubstr(std::string(option.opposite) + " ")));
+      EXPECT_THAT(help, Not(HasSubstr(std::string(option.opposite) + "\n")));
     }
   }
 }
@@ -68,6 +70,7 @@ TEST(ManPage, DocumentsEveryOptionAndVariable) {
     for (const auto variable : option.variables) {
       EXPECT_THAT(page, HasSubstr(std::string(variable)));
     }
+    EXPECT_THAT(page, HasSubstr(variable_of(option)));
   }
 }
 
@@ -80,7 +83,7 @@ TEST(ManPage, HasItsSectionsAndNoStrayRequests) {
     EXPECT_THAT(line.substr(0, 3), testing::AnyOf(".TH", ".SH", ".SS", ".PP", ".TP", ".br"));
   }
   EXPECT_THAT(sections, ElementsAre("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS",
-                                    "ENVIRONMENT", "EXAMPLES", "SEE ALSO"));
+                                    "FILES", "ENVIRONMENT", "EXAMPLES", "SEE ALSO"));
 }
 
 // What bash offers for the last word of the line, one a line, sorted.
@@ -101,7 +104,8 @@ std::vector<std::string> complete(const std::vector<std::string>& words) {
 }
 
 TEST(Completion, OffersOptionsAndChoicesInBash) {
-  EXPECT_THAT(complete({"hvdrun", "--host"}), ElementsAre("--hostfile", "--hosts"));
+  EXPECT_THAT(complete({"hvdrun", "--host"}),
+              ElementsAre("--host-discovery-script", "--hostfile", "--hosts"));
   EXPECT_THAT(complete({"hvdrun", "-np", "4", "--ver"}), ElementsAre("--verbose", "--version"));
   EXPECT_THAT(complete({"hvdrun", "--transport", ""}),
               ElementsAre("auto", "command", "local", "ssh"));
@@ -135,8 +139,21 @@ TEST(DryRun, ShowsRanksInOrder) {
   EXPECT_EQ(lines[3], "note: -np 2 of 3 slots: localhost x1, node2 x1");
   EXPECT_EQ(lines[5], "each runs: python 'a b' -np 9");
   EXPECT_EQ(lines[6], "in: '/data/my job'");
-  EXPECT_THAT(lines[7], HasSubstr("1 of the 2 variables set here; -x TOKEN; "));
+  EXPECT_THAT(lines[7], HasSubstr("1 of the 2 variables set here; given TOKEN; "));
   EXPECT_EQ(lines.back(), "Dry run: nothing was contacted, nothing was started.");
+}
+
+TEST(DryRun, ShowsOrderAndGpusWhereTheyAreGiven) {
+  const auto lines = lines_of(dry_run({"-H", "n1:4,6,n2:2", "--rank-order", "cyclic", "true"}));
+  ASSERT_GE(lines.size(), 5U);
+  EXPECT_EQ(lines[0], "rank  host  local rank  transport  GPUs");
+  EXPECT_EQ(lines[1], "   0  n1             0  ssh        4,6");
+  EXPECT_EQ(lines[2], "   1  n2             0  ssh");
+  EXPECT_EQ(lines[3], "   2  n1             1  ssh        4,6");
+  const auto one_each = lines_of(dry_run({"-H", "n1:4,6,n2:1", "--one-gpu-per-rank", "true"}));
+  ASSERT_GE(one_each.size(), 4U);
+  EXPECT_EQ(one_each[2], "   1  n1             1  ssh        6");
+  EXPECT_EQ(one_each[3], "   2  n2             0  ssh        0 of the node");
 }
 
 TEST(DryRun, ShowsUnknownSlotsAsGpusAndNoValues) {
@@ -155,19 +172,33 @@ TEST(DryRun, FailsAsTheRunWould) {
               HasSubstr("error: -np 5 is more than the 4 slots of -H node1:2,node2:2"));
 }
 
-TEST(CheckBuild, MarksWhatIsThere) {
+TEST(CheckBuild, HasHorovodrunsListsAndMarksWhatIsThere) {
   EXPECT_EQ(check_build_text({.version = "1.2.3", .has_ssh = true, .has_tcp = true}),
             "hvdrun v1.2.3:\n"
             "\nAvailable Frameworks:\n"
-            "    [X] any program (torch env://, Horovod ranks)\n"
-            "    [ ] PETRv2 trainer (libtorch)\n"
+            "    [X] TensorFlow\n"
+            "    [X] PyTorch\n"
+            "    [X] MXNet\n"
+            "\nAvailable Controllers:\n"
+            "    [ ] MPI\n"
+            "    [X] Gloo\n"
+            "\nAvailable Tensor Operations:\n"
+            "    [X] NCCL\n"
+            "    [ ] DDL\n"
+            "    [ ] CCL\n"
+            "    [ ] MPI\n"
+            "    [X] Gloo\n"
+            "\nThe lists above are what programs that hvdrun starts may use; they bring it along.\n"
+            "This is hvdrun's own:\n"
             "\nAvailable Transports:\n"
             "    [X] local\n"
             "    [X] command\n"
             "    [X] ssh\n"
-            "\nAvailable Tensor Operations:\n"
+            "\nAvailable in the Runtime:\n"
             "    [ ] NCCL\n"
-            "    [X] TCP\n");
+            "    [X] TCP\n"
+            "\nAvailable Programs:\n"
+            "    [ ] PETRv2 trainer (libtorch)\n");
   EXPECT_THAT(check_build_text({.version = "1"}), HasSubstr("    [ ] ssh\n"));
 }
 

@@ -16,6 +16,8 @@
 #include "launcher/fabric_choice.h"
 #include "launcher/hostlist.h"
 #include "launcher/report_evidence.h"
+#include "launcher/stage_sender.h"
+#include "launcher/start_phases.h"
 #include "launcher/timeline/node_timeline.h"
 #include "launcher/transport/transport.h"
 #include "proto/v1.h"
@@ -26,15 +28,18 @@ struct Node {
   std::uint32_t index = 0;  // position in the host list; HVDRUN_NODE
   HostSpec host;
   std::vector<std::uint32_t> ranks;  // empty until planned, or if the plan gives it none
+  std::vector<std::string> gpus;     // by local rank, with --one-gpu-per-rank
 
   // Start.
-  Phase phase = Phase::kWaiting;
+  StartPhases phases;
   std::optional<Error> error;  // why the node could not be reached
   std::unique_ptr<Connection> connection;
   std::unique_ptr<AgentLink> link;
   std::optional<v1::HelloReply> hello;
   std::optional<v1::FabricProbeReply> probe;
-  FabricDecision::Node fabric;  // its own address among the nodes
+  FabricDecision::Node fabric;       // its own address among the nodes
+  std::optional<StageSender> stage;  // with --stage, from its hello on
+  std::optional<v1::StageDone> staged;
 
   Nanos hello_sent{};       // boot time
   Nanos realtime_offset{};  // its wall clock minus ours, at the hello

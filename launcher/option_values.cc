@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/blanks.h"
 #include "base/parse_number.h"
 #include "base/unique_fd.h"
 #include "launcher/hostlist.h"
@@ -127,18 +128,6 @@ Result<std::pair<std::string, std::size_t>> parse_env_name(std::string_view text
   }
   return std::pair(std::string(name),
                    equals == std::string_view::npos ? equals : equals + std::size_t{1});
-}
-
-std::optional<std::pair<std::string_view, std::string>> default_from(OptionId id,
-                                                                     const EnvList& environment) {
-  const auto& table = options_table();
-  const auto spec = std::find_if(table.begin(), table.end(),
-                                 [id](const OptionSpec& row) { return row.id == id; });
-  for (const auto variable : spec->variables) {
-    auto value = find_env(environment, variable);
-    if (value && !value->empty()) return std::pair(variable, std::move(*value));
-  }
-  return std::nullopt;
 }
 
 Result<std::string> check_file(std::string_view path, std::string_view name) {

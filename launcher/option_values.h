@@ -3,15 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
-#include "launcher/options_table.h"
-#include "proto/worker_env.h"
 
 namespace hvd {
 
@@ -37,10 +34,6 @@ namespace hvd {
 
 // NAME or NAME=VALUE; `second` is the value's start, npos without one.
 [[nodiscard]] Result<std::pair<std::string, std::size_t>> parse_env_name(std::string_view text);
-
-// The first of the option's variables that is set and not empty: its name and value.
-[[nodiscard]] std::optional<std::pair<std::string_view, std::string>> default_from(
-    OptionId id, const EnvList& environment);
 
 // The file exists and can be read.
 [[nodiscard]] Result<std::string> check_file(std::string_view path, std::string_view name);

@@ -13,6 +13,10 @@ enum class OptionId {
   kNumProc,
   kHosts,
   kHostfile,
+  kInclude,
+  kExclude,
+  kRankOrder,
+  kOneGpuPerRank,
   kStartTimeout,
   kTimeout,
   kExitTimeout,
@@ -21,12 +25,22 @@ enum class OptionId {
   kMaxRestarts,
   kSpare,
   kEnv,
+  kEnvFile,
+  kEnvAllow,
+  kEnvDeny,
+  kTorchelastic,
+  kLocalRankArg,
+  kBind,
+  kReportBindings,
+  kNoPmi,
   kTransport,
   kRsh,
+  kAgentRunning,
   kSshPort,
   kSshIdentityFile,
   kSshConfig,
   kAcceptNewHostKeys,
+  kStage,
   kMasterPort,
   kMasterAddr,
   kNetworkInterfaces,
@@ -51,6 +65,47 @@ enum class OptionId {
   kOnStall,
   kOnStallLimit,
   kGpuStats,
+  kOutputFilename,
+  kPrefixTimestamp,
+  kNoTagOutput,
+  kFusionThresholdMb,
+  kCycleTimeMs,
+  kCacheCapacity,
+  kHierarchicalAllreduce,
+  kHierarchicalAllgather,
+  kTorusAllreduce,
+  kAutotune,
+  kAutotuneLogFile,
+  kAutotuneWarmupSamples,
+  kAutotuneStepsPerSample,
+  kAutotuneBayesOptMaxSamples,
+  kAutotuneGaussianProcessNoise,
+  kNoStallCheck,
+  kStallCheckWarning,
+  kStallCheckShutdown,
+  kMpiThreadsDisable,
+  kTcp,
+  kNumNcclStreams,
+  kThreadAffinity,
+  kGlooTimeoutSeconds,
+  kLogLevel,
+  kLogWithoutTimestamp,
+  kLogHideTimestamp,
+  kGloo,
+  kDisableCache,
+  kMpiArgs,
+  kBindingArgs,
+  kMpi,
+  kJsrun,
+  kMinNp,
+  kMaxNp,
+  kSlotsPerHost,
+  kElasticTimeout,
+  kResetLimit,
+  kBlacklistCooldownRange,
+  kHostDiscoveryScript,
+  kConfigFile,
+  kShowConfig,
   kMan,
   kCompletion,
 };
@@ -66,6 +121,10 @@ enum class OptionGroup {
   kNetwork,
   kTimeline,
   kRecords,
+  kOutput,
+  kTuning,
+  kForeign,
+  kConfiguration,
   kInformation,
 };
 [[nodiscard]] std::string_view group_title(OptionGroup group);  // "Reaching the nodes"
@@ -83,10 +142,13 @@ struct OptionSpec {
   std::vector<std::string_view> variables = {};  // give the default, first one set wins
   std::vector<std::string_view> choices = {};    // all values, if they are few
   Repeat repeat = Repeat::kOnce;
-  bool is_file = false;    // the argument is a file's name
-  bool is_hidden = false;  // not documented, and must be spelled out
+  bool is_file = false;               // the argument is a file's name
+  bool is_argument_optional = false;  // only as in --name=ARGUMENT
+  bool is_hidden = false;             // not documented, and must be spelled out
+  bool is_per_run = false;            // no default of it in files or the environment
 
-  [[nodiscard]] bool takes_argument() const { return !argument.empty(); }
+  // As its next word, where it has not come with '='.
+  [[nodiscard]] bool takes_argument() const { return !argument.empty() && !is_argument_optional; }
 };
 
 // In the order in which help and man page show them; groups are contiguous.

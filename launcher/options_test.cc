@@ -21,14 +21,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Words = std::vector<std::string>;
 
-Result<Options> parse(Words words, const EnvList& environment = {}) {
+Result<Options> parse_line(Words words, const EnvList& environment = {}) {
   words.insert(words.begin(), "hvdrun");
   return parse_options(words, environment);
 }
 
 // Parses what must be right.
 Options options_of(const Words& words, const EnvList& environment = {}) {
-  const auto options = parse(words, environment);
+  const auto options = parse_line(words, environment);
   EXPECT_TRUE(options) << options.error().message;
   return options.value_or(Options{});
 }
@@ -57,17 +57,36 @@ TEST(OptionsTable, ListOfNamesIsFrozen) {
   // Scripts depend on these: add at will, never take one away.
   EXPECT_THAT(
       names,
-      ElementsAre("-np", "--num-proc", "-H", "--hosts", "--hostfile", "--start-timeout",
-                  "--timeout", "--exit-timeout", "--grace", "--lease", "--heartbeat-ms",
-                  "--stop-signal", "--timeout-signal", "--forward-signals", "--stdin", "--no-stdin",
-                  "--stall-timeout", "--on-stall", "--on-stall-limit", "--gpu-stats",
-                  "--max-restarts", "--spare", "-x", "--transport", "--rsh", "-p", "--ssh-port",
-                  "-i", "--ssh-identity-file", "--ssh-config", "--accept-new-host-keys",
-                  "--no-accept-new-host-keys", "--master-port", "--master-addr",
-                  "--network-interfaces", "--fabric", "--timeline-filename", "--timeline-steps",
-                  "--timeline-max-mb", "--timeline-mark-cycles", "--no-timeline-mark-cycles",
-                  "--report", "--events", "-v", "--verbose", "--dry-run", "-cb", "--check-build",
-                  "-V", "--version", "-h", "--help", "--man", "--completion"));
+      ElementsAre(
+          "-np", "--num-proc", "-H", "--hosts", "--hostfile", "--include", "--exclude",
+          "--rank-order", "--virtual-local-rank", "--one-gpu-per-rank", "--no-one-gpu-per-rank",
+          "--start-timeout", "--timeout", "--exit-timeout", "--grace", "--lease", "--heartbeat-ms",
+          "--stop-signal", "--timeout-signal", "--forward-signals", "--stdin", "--no-stdin",
+          "--stall-timeout", "--on-stall", "--on-stall-limit", "--gpu-stats", "--max-restarts",
+          "--spare", "-x", "--env-file", "--env-allow", "--env-deny", "--torchelastic",
+          "--no-torchelastic", "--local-rank-arg", "--bind", "--report-bindings",
+          "--no-report-bindings", "--no-pmi", "--pmi", "--transport", "--rsh", "--agent-running",
+          "--no-agent-running", "-p", "--ssh-port", "-i", "--ssh-identity-file", "--ssh-config",
+          "--accept-new-host-keys", "--no-accept-new-host-keys", "--stage", "--master-port",
+          "--master-addr", "--network-interfaces", "--network-interface", "--fabric",
+          "--timeline-filename", "--timeline-steps", "--timeline-max-mb", "--timeline-mark-cycles",
+          "--no-timeline-mark-cycles", "--report", "--events", "--output-filename",
+          "-prefix-timestamp", "--prefix-output-with-timestamp", "--no-tag-output", "--tag-output",
+          "--fusion-threshold-mb", "--cycle-time-ms", "--cache-capacity",
+          "--hierarchical-allreduce", "--no-hierarchical-allreduce", "--hierarchical-allgather",
+          "--no-hierarchical-allgather", "--torus-allreduce", "--no-torus-allreduce", "--autotune",
+          "--no-autotune", "--autotune-log-file", "--autotune-warmup-samples",
+          "--autotune-steps-per-sample", "--autotune-bayes-opt-max-samples",
+          "--autotune-gaussian-process-noise", "--no-stall-check", "--stall-check",
+          "--stall-check-warning-time-seconds", "--stall-check-shutdown-time-seconds",
+          "--mpi-threads-disable", "--no-mpi-threads-disable", "--tcp", "--num-nccl-streams",
+          "--thread-affinity", "--gloo-timeout-seconds", "--log-level", "--log-without-timestamp",
+          "--log-with-timestamp", "--log-hide-timestamp", "--no-log-hide-timestamp", "--gloo",
+          "--disable-cache", "--mpi-args", "--binding-args", "--mpi", "--jsrun", "--min-np",
+          "--min-num-proc", "--max-np", "--max-num-proc", "--slots-per-host", "--elastic-timeout",
+          "--reset-limit", "--blacklist-cooldown-range", "--host-discovery-script", "--config-file",
+          "--show-config", "-v", "--verbose", "--dry-run", "-cb", "--check-build", "-V",
+          "--version", "-h", "--help", "--man", "--completion"));
 }
 
 TEST(OptionsTable, HasEachOptionOnceAndGroupsTogether) {
@@ -92,7 +111,7 @@ TEST(Options, AcceptsEverySpellingOfTheGrammar) {
       {"-np=32", "-Hnode1:32", "true"},
       {"--np", "32", "-hosts", "node1:32", "true"},
       {"--num-proc=32", "--hosts=node1:32", "true"},
-      {"--num", "32", "--hosts", "node1:32", "--", "true"},
+      {"--num-p", "32", "--hosts", "node1:32", "--", "true"},
       {"-H", "node1:32", "-vnp", "32", "true"},
   };
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
@@ -102,7 +121,7 @@ TEST(Options, AcceptsEverySpellingOfTheGrammar) {
     EXPECT_EQ(options.hosts[0].name, "node1") << i;
     EXPECT_THAT(options.command, ElementsAre("true")) << i;
   }
-  EXPECT_FALSE(parse(lines.back())) << "long names are not glued to letters";
+  EXPECT_FALSE(parse_line(lines.back())) << "long names are not glued to letters";
 }
 
 TEST(Options, GluedLettersAndCountedVerbosity) {
@@ -230,6 +249,8 @@ TEST(Options, HelpAndOtherPrintingWinOverErrors) {
       {{"--check"}, Action::kCheckBuild},
       {{"--man"}, Action::kManPage},
       {{"--completion", "bash"}, Action::kBashCompletion},
+      {{"--completion", "zsh"}, Action::kZshCompletion},
+      {{"--completion", "fish"}, Action::kFishCompletion},
       {{"--version", "--help"}, Action::kVersion},
   };
   for (const auto& [line, action] : lines) {
@@ -255,7 +276,8 @@ TEST(Options, MistakesAreUsageErrorsWithOneSentence) {
       {{"--time-out", "3", "true"}, "did you mean --timeout?"},
       {{"--qqqqqqqq", "true"}, "option \"--qqqqqqqq\" is unknown; see hvdrun --help"},
       {{"--ver", "true"}, "ambiguous; write one of --verbose, --version"},
-      {{"--host", "a", "true"}, "ambiguous; write one of --hosts, --hostfile"},
+      {{"--host", "a", "true"},
+       "ambiguous; write one of --hosts, --hostfile, --host-discovery-script"},
       {{"--heart", "5", "true"}, "option \"--heart\" is unknown"},
       {{"-vz", "true"}, "unknown letter \"z\""},
       {{"--dry-run=yes", "true"}, "option \"--dry-run\" takes no value"},
@@ -284,6 +306,11 @@ TEST(Options, MistakesAreUsageErrorsWithOneSentence) {
       {{"--fabric", "maybe", "true"}, "write one of require, warn, skip"},
       {{"--transport", "command", "true"}, "--transport command needs a program"},
       {{"--rsh", "ssh {host}", "true"}, "--rsh is used by --transport command only"},
+      {{"--agent-running", "true"}, "--agent-running is used by --transport command only"},
+      {{"--transport", "command", "--agent-running", "true"},
+       "--transport command needs a program"},
+      {{"--transport", "command", "--rsh", "x {command}", "--agent-running", "true"},
+       "with --agent-running there is none"},
       {{"--transport", "command", "--rsh", "ssh 'x", "true"}, "a single quote is not closed"},
       {{"--transport", "command", "--rsh", "  ", "true"}, "no program is named"},
       {{"--master-port", "70000", "true"}, "--master-port \"70000\""},
@@ -305,10 +332,10 @@ TEST(Options, MistakesAreUsageErrorsWithOneSentence) {
       {{"-x", "1A=b", "true"}, "-x: \"1A\" is no name of a variable"},
       {{"-x", "=b", "true"}, "-x: \"\" is no name"},
       {{"-x", "A-B", "true"}, "-x: \"A-B\" is no name"},
-      {{"--completion", "fish", "true"}, "write one of bash"},
+      {{"--completion", "tcsh", "true"}, "write one of bash, zsh, fish"},
   };
   for (const auto& [line, expected] : cases) {
-    const auto options = parse(line);
+    const auto options = parse_line(line);
     ASSERT_FALSE(options) << testing::PrintToString(line);
     EXPECT_EQ(options.error().code, ExitCode::kUsage);
     EXPECT_THAT(options.error().message, HasSubstr(expected)) << testing::PrintToString(line);
@@ -318,7 +345,7 @@ TEST(Options, MistakesAreUsageErrorsWithOneSentence) {
 }
 
 TEST(Options, ASecretInAnUnusableVariableIsNotShown) {
-  const auto options = parse({"-x", "A B=hunter2", "true"});
+  const auto options = parse_line({"-x", "A B=hunter2", "true"});
   ASSERT_FALSE(options);
   EXPECT_EQ(options.error().message.find("hunter2"), std::string::npos);
 }
@@ -340,16 +367,90 @@ TEST(Options, EnvironmentVariablesAreTakenLiterallyOrFromHere) {
   EXPECT_THAT(options.notes, ElementsAre(HasSubstr("-x UNSET: the variable is not set here")));
 }
 
+TEST(Options, PatternsOfVariablesTakeAllOfHvdrunsOwnThatMatch) {
+  const EnvList here = {{"AWS_A", "1"}, {"AWS_B", "2"}, {"SLURM_JOB_ID", "7"}, {"HVDRUN_X", "3"}};
+  const Options options =
+      options_of({"-x", "AWS_*", "-x", "SLURM_JOB_ID", "-x", "HVDRUN*", "-x", "V=*", "true"}, here);
+  using Entry = std::pair<std::string, std::string>;
+  EXPECT_THAT(options.env, ElementsAre(Entry("AWS_A", "1"), Entry("AWS_B", "2"),
+                                       Entry("SLURM_JOB_ID", "7"), Entry("V", "*")));
+  EXPECT_THAT(options.notes, ElementsAre(HasSubstr("\"HVDRUN_X\" has no meaning"),
+                                         HasSubstr("-x HVDRUN*: no variable is set here")));
+}
+
+TEST(Options, VariablesOfFilesStandBelowThoseOfTheCommandLine) {
+  const ScratchDir dir;
+  const std::string first = dir.write("first.env", "A=1\nB=1\nOWN\n");
+  const std::string second = dir.write("second.env", "B=2\n");
+  const Options options =
+      options_of({"-x", "A=9", "--env-file", first, "--env-file", second, "true"}, {{"OWN", "o"}});
+  EXPECT_EQ(find_env(options.env, "A"), "9");
+  EXPECT_EQ(find_env(options.env, "B"), "2");
+  EXPECT_EQ(find_env(options.env, "OWN"), "o");
+  const auto wrong = parse_line({"--env-file", dir.write("bad.env", "A=1\n?=2\n"), "true"});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("bad.env:2: "));
+  EXPECT_THAT(parse_line({"--env-file", "/nowhere/x", "true"}).error().message,
+              HasSubstr("/nowhere/x"));
+}
+
+TEST(Options, RulesForTheEnvironmentKeepTheirOrder) {
+  const Options options =
+      options_of({"--env-deny", "*", "--env-allow", "NCCL_*", "--env-deny=NCCL_X", "true"});
+  ASSERT_EQ(options.env_request.rules.size(), 3U);
+  EXPECT_FALSE(options.env_request.rules[0].is_allow);
+  EXPECT_TRUE(options.env_request.rules[1].is_allow);
+  EXPECT_EQ(options.env_request.rules[2].pattern, "NCCL_X");
+  EXPECT_THAT(parse_line({"--env-deny", "A=1", "true"}).error().message,
+              HasSubstr("--env-deny: write"));
+  EXPECT_FALSE(parse_line({"--env-allow", "", "true"}));
+}
+
+TEST(Options, LocalRankArgumentMayNameTheOption) {
+  EXPECT_EQ(options_of({"true"}).env_request.local_rank_option, "");
+  const Options plain = options_of({"--local-rank-arg", "python", "x.py"});
+  EXPECT_EQ(plain.env_request.local_rank_option, "--local-rank");
+  EXPECT_THAT(plain.command, ElementsAre("python", "x.py"));
+  EXPECT_EQ(options_of({"--local-rank-arg=local_rank", "true"}).env_request.local_rank_option,
+            "--local_rank");
+  EXPECT_EQ(options_of({"--local-rank-arg=--local_rank", "true"}).env_request.local_rank_option,
+            "--local_rank");
+  EXPECT_FALSE(parse_line({"--local-rank-arg=--", "true"}));
+  EXPECT_FALSE(parse_line({"--local-rank-arg=a b", "true"}));
+}
+
+TEST(Options, BindingIsOffUnlessAskedFor) {
+  EXPECT_EQ(options_of({"true"}).env_request.bind, "");
+  EXPECT_EQ(options_of({"--bind", "none", "true"}).env_request.bind, "");
+  EXPECT_EQ(options_of({"--bind", "core", "--report-bindings", "true"}).env_request.bind, "core");
+  EXPECT_THAT(parse_line({"--bind", "socket", "true"}).error().message,
+              HasSubstr("none, numa, core"));
+}
+
+TEST(Options, WhatNoProcessCanBeGivenIsRefused) {
+  const ScratchDir dir;
+  const std::string file = dir.write("big.env", "BIG=" + std::string(200000, 'x') + "\n");
+  const auto refused = parse_line({"--env-file", file, "true"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::kUsage);
+  EXPECT_THAT(refused.error().message, HasSubstr("the variable BIG takes 195.3 KiB"));
+  EnvList many;
+  for (int i = 0; i < 70; ++i) many.emplace_back("V" + std::to_string(i), std::string(100000, 'x'));
+  EXPECT_THAT(parse_line({"true"}, many).error().message, HasSubstr("more than the 6.0 MiB"));
+  EXPECT_TRUE(parse_line({"--env-deny", "V*", "true"}, many));
+}
+
 TEST(Options, StartTimeoutComesFromTheEnvironmentUnlessGiven) {
   const EnvList both = {{"HOROVOD_START_TIMEOUT", "30"}, {"HVDRUN_START_TIMEOUT", "60"}};
   EXPECT_EQ(options_of({"true"}, both).start_timeout, seconds(60));
   EXPECT_EQ(options_of({"true"}, {{"HOROVOD_START_TIMEOUT", "30"}}).start_timeout, seconds(30));
   EXPECT_EQ(options_of({"true"}, {{"HVDRUN_START_TIMEOUT", ""}}).start_timeout, seconds(120));
   EXPECT_EQ(options_of({"--start-timeout", "5", "true"}, both).start_timeout, seconds(5));
-  const auto wrong = parse({"true"}, {{"HVDRUN_START_TIMEOUT", "soon"}});
+  const auto wrong = parse_line({"true"}, {{"HVDRUN_START_TIMEOUT", "soon"}});
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(wrong.error().message, HasSubstr("HVDRUN_START_TIMEOUT: \"soon\" is no duration"));
-  EXPECT_TRUE(parse({"--start-timeout", "5", "true"}, {{"HVDRUN_START_TIMEOUT", "soon"}}));
+  EXPECT_THAT(wrong.error().message,
+              HasSubstr("HVDRUN_START_TIMEOUT: --start-timeout: \"soon\" is no duration"));
+  EXPECT_TRUE(parse_line({"--start-timeout", "5", "true"}, {{"HVDRUN_START_TIMEOUT", "soon"}}));
 }
 
 TEST(Options, HeartbeatFitsSeveralTimesIntoAShortLease) {
@@ -373,9 +474,44 @@ TEST(Options, HostfileIsReadAndNamedInMessages) {
   ASSERT_EQ(options.hosts.size(), 2U);
   EXPECT_EQ(options.hosts[1].slots, 3U);
   EXPECT_EQ(options.hosts_source, "--hostfile " + path);
-  const auto wrong = parse({"--hostfile", dir.write("bad", "node1\n\nnode2 slots=x\n"), "true"});
+  const auto wrong =
+      parse_line({"--hostfile", dir.write("bad", "node1\n\nnode2 slots=x\n"), "true"});
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message, HasSubstr("/bad:3: \"x\" is no number of slots"));
+}
+
+TEST(Options, HostsOfASlurmAllocationAreReachedBySrun) {
+  const EnvList slurm = {
+      {"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "2(x2)"}};
+  const Options options = options_of({"true"}, slurm);
+  EXPECT_EQ(format_hosts(options.hosts), "n1:2,n2:2");
+  EXPECT_EQ(transport_for(options, options.hosts[0]), TransportKind::kCommand);
+  EXPECT_EQ(options.rsh.front(), "srun");
+  EXPECT_THAT(options.notes, ElementsAre("hosts of Slurm job 7 (SLURM_JOB_NODELIST), reached by "
+                                         "srun: n1:2,n2:2; -H or --hostfile name others"));
+  const Options chosen = options_of({"--transport", "ssh", "true"}, slurm);
+  EXPECT_EQ(transport_for(chosen, chosen.hosts[0]), TransportKind::kSsh);
+  EXPECT_THAT(chosen.rsh, IsEmpty());
+  const Options named = options_of({"-H", "a:1", "true"}, slurm);
+  EXPECT_EQ(transport_for(named, named.hosts[0]), TransportKind::kSsh);
+  EXPECT_THAT(named.notes, IsEmpty());
+}
+
+TEST(Options, FiltersRankOrderAndGpusArrive) {
+  const Options options = options_of({"-H", "n[1-4]:2", "--include", "n[1-3]", "--exclude", "n2",
+                                      "--rank-order", "cyclic", "--one-gpu-per-rank", "true"});
+  EXPECT_EQ(format_hosts(options.hosts), "n1:2,n3:2");
+  EXPECT_EQ(options.hosts_source, "-H n1:2,n2:2,n3:2,n4:2 --include n[1-3] --exclude n2");
+  EXPECT_EQ(options.rank_order, RankOrder::kCyclic);
+  EXPECT_TRUE(options.is_one_gpu_per_rank);
+  EXPECT_TRUE(options_of({"--virtual-local-rank", "true"}).is_one_gpu_per_rank);
+  EXPECT_EQ(options_of({"true"}).rank_order, RankOrder::kBlock);
+  const auto wrong = parse_line({"-H", "n1:1", "--include", "n2", "true"});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("--include: \"n2\" matches none of the hosts n1:1"));
+  const auto twice = parse_line({"-H", "n1:0,2", "-x", "CUDA_VISIBLE_DEVICES=1", "true"});
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().message, HasSubstr("GPUs of host n1 are selected, and -x"));
 }
 
 TEST(Options, TransportIsJudgedByTheNameAsWritten) {

@@ -1,5 +1,6 @@
 #include "launcher/output_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,12 +15,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Whether hvdrun's own output goes into that file: it would be lost when the file is replaced.
+bool is_own_output(const fs::path& path) {
+  struct stat named {};
+  if (::stat(path.c_str(), &named) != 0) return false;
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat own {};
+    if (::fstat(fd, &own) != 0 || !S_ISREG(own.st_mode)) continue;
+    if (own.st_dev == named.st_dev && own.st_ino == named.st_ino) return true;
+  }
+  return false;
+}
+
+// A pipe, a device, a socket. Before links are followed: those in /proc lead to what has no name.
+bool is_no_file(const fs::path& path) {
+  std::error_code missing;
+  const fs::file_status status = fs::status(path, missing);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
 // Why it cannot be written and what to do, or nothing.
 std::string objection(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   if (fs::is_directory(status) || !path.has_filename()) return "it is a folder; name a file in it";
-  if (fs::exists(status) && !fs::is_regular_file(status)) return "it is no file; name another";
+  if (is_own_output(path)) return "hvdrun's own output goes there; name another file";
   if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) {
     return fmt::format("{}; name another file", std::strerror(errno));
   }
@@ -47,6 +67,7 @@ Result<std::string> check_output_file(std::string_view text, std::string_view na
   std::error_code error;
   fs::path path = fs::absolute(fs::path(text), error);
   if (error) return refuse(error.message());
+  if (is_no_file(path)) return refuse("it is no file; name another");
   // What is renamed to the path later must replace the file, not a link to it.
   std::error_code missing;  // what does not exist yet is no error
   if (fs::is_symlink(fs::symlink_status(path, missing))) path = fs::weakly_canonical(path, error);

@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +11,8 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+
+#include "base/signals_blocked.h"
 
 namespace hvd {
 namespace {
@@ -136,15 +136,11 @@ OutputWriter::OutputWriter(Loop& loop, int stdout_fd, int stderr_fd, OnBroken on
   idle_.set();
   const std::size_t num_sinks = is_same_file(stdout_fd, stderr_fd) ? 1 : 2;
   // No signal is handled on these threads; a blocked SIGPIPE makes write(2) say EPIPE.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   for (std::size_t i = 0; i < num_sinks; ++i) {
     sinks_.push_back(std::make_shared<Sink>(*this, std::array<int, 2>{stdout_fd, stderr_fd}));
     std::thread([sink = sinks_.back()] { sink->run(); }).detach();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 OutputWriter::~OutputWriter() {

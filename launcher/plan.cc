@@ -27,9 +27,10 @@ KnownSlots count_known_slots(const std::vector<HostSpec>& hosts) {
 }
 
 Result<std::uint32_t> decide_world_size(const std::vector<HostSpec>& hosts,
-                                        std::optional<std::uint32_t> np, std::string_view source) {
+                                        std::optional<std::uint32_t> np, std::string_view source,
+                                        RankOrder order) {
   const KnownSlots known = count_known_slots(hosts);
-  if (!known.is_whole && (!np || *np > known.count)) {
+  if (!can_plan_without_hellos(hosts, np, order)) {
     return make_error(
         "the number of GPUs of some hosts is not known; write their slots, as in {}:8",
         hosts.front().label());
@@ -49,16 +50,29 @@ Result<std::uint32_t> decide_world_size(const std::vector<HostSpec>& hosts,
   return static_cast<std::uint32_t>(size);
 }
 
-std::vector<PlanNode> fill_nodes(const std::vector<HostSpec>& hosts, std::uint32_t size) {
+std::vector<PlanNode> fill_in_blocks(const std::vector<HostSpec>& hosts, std::uint32_t size) {
   std::vector<PlanNode> nodes;
   std::uint32_t next = 0;
   for (const HostSpec& host : hosts) {
-    if (next == size) break;
-    const std::uint32_t num_ranks = std::min(host.slots.value_or(0), size - next);
-    if (num_ranks == 0) continue;
-    nodes.push_back({host, next, num_ranks});
-    next += num_ranks;
+    const std::uint32_t end = next + std::min(host.slots.value_or(0), size - next);
+    if (end == next) continue;
+    PlanNode& node = nodes.emplace_back(PlanNode{host, {}});
+    while (next < end) node.ranks.push_back(next++);
   }
+  return nodes;
+}
+
+// In turn, leaving out hosts that are full. All slots are known.
+std::vector<PlanNode> fill_in_turn(const std::vector<HostSpec>& hosts, std::uint32_t size) {
+  std::vector<PlanNode> nodes;
+  for (const HostSpec& host : hosts) nodes.push_back({host, {}});
+  std::uint32_t next = 0;
+  for (std::uint32_t local = 0; next < size; ++local) {
+    for (PlanNode& node : nodes) {
+      if (next < size && local < *node.host.slots) node.ranks.push_back(next++);
+    }
+  }
+  std::erase_if(nodes, [](const PlanNode& node) { return node.ranks.empty(); });
   return nodes;
 }
 
@@ -66,8 +80,8 @@ std::vector<PlanNode> fill_nodes(const std::vector<HostSpec>& hosts, std::uint32
 std::vector<std::uint32_t> count_cross_sizes(const std::vector<PlanNode>& nodes) {
   std::vector<std::uint32_t> sizes;
   for (const PlanNode& node : nodes) {
-    if (node.num_ranks > sizes.size()) sizes.resize(node.num_ranks, 0);
-    for (std::uint32_t local = 0; local < node.num_ranks; ++local) ++sizes[local];
+    if (node.ranks.size() > sizes.size()) sizes.resize(node.ranks.size(), 0);
+    for (std::size_t local = 0; local < node.ranks.size(); ++local) ++sizes[local];
   }
   return sizes;
 }
@@ -75,20 +89,20 @@ std::vector<std::uint32_t> count_cross_sizes(const std::vector<PlanNode>& nodes)
 std::vector<RankPlace> place_ranks(const std::vector<PlanNode>& nodes, std::uint32_t size) {
   const auto cross_sizes = count_cross_sizes(nodes);
   std::vector<std::uint32_t> num_before(cross_sizes.size(), 0);
-  std::vector<RankPlace> ranks;
-  ranks.reserve(size);
+  std::vector<RankPlace> ranks(size);
   for (std::uint32_t index = 0; index < nodes.size(); ++index) {
     const PlanNode& node = nodes[index];
-    for (std::uint32_t local = 0; local < node.num_ranks; ++local) {
-      ranks.push_back({.rank = node.first_rank + local,
-                       .size = size,
-                       .local_rank = local,
-                       .local_size = node.num_ranks,
-                       .cross_rank = num_before[local]++,
-                       .cross_size = cross_sizes[local],
-                       .node = index,
-                       .num_nodes = static_cast<std::uint32_t>(nodes.size()),
-                       .host = node.host.label()});
+    for (std::uint32_t local = 0; local < node.ranks.size(); ++local) {
+      const std::uint32_t rank = node.ranks[local];
+      ranks[rank] = {.rank = rank,
+                     .size = size,
+                     .local_rank = local,
+                     .local_size = static_cast<std::uint32_t>(node.ranks.size()),
+                     .cross_rank = num_before[local]++,
+                     .cross_size = cross_sizes[local],
+                     .node = index,
+                     .num_nodes = static_cast<std::uint32_t>(nodes.size()),
+                     .host = node.host.label()};
     }
   }
   return ranks;
@@ -109,7 +123,7 @@ std::vector<std::string> make_notes(const std::vector<HostSpec>& hosts, const Pl
   std::vector<std::string> notes;
   if (known.count == plan.ranks.size() && known.is_whole) return notes;
   const auto used = join_for_note(plan.nodes, 0, [](const PlanNode& node) {
-    return fmt::format("{} x{}", node.host.label(), node.num_ranks);
+    return fmt::format("{} x{}", node.host.label(), node.ranks.size());
   });
   notes.push_back(known.is_whole
                       ? fmt::format("-np {} of {} slots: {}", plan.ranks.size(), known.count, used)
@@ -124,20 +138,23 @@ std::vector<std::string> make_notes(const std::vector<HostSpec>& hosts, const Pl
 
 }  // namespace
 
-bool can_plan_without_hellos(const std::vector<HostSpec>& hosts, std::optional<std::uint32_t> np) {
+bool can_plan_without_hellos(const std::vector<HostSpec>& hosts, std::optional<std::uint32_t> np,
+                             RankOrder order) {
   const KnownSlots known = count_known_slots(hosts);
-  return known.is_whole || (np && *np <= known.count);
+  return known.is_whole || (order == RankOrder::kBlock && np && *np <= known.count);
 }
 
 Result<Plan> make_plan(const std::vector<HostSpec>& hosts, std::optional<std::uint32_t> np,
-                       std::string_view source) {
+                       std::string_view source, RankOrder order) {
   if (hosts.empty()) return make_error(ExitCode::kUsage, "no host is given; name one with -H");
-  const auto size = decide_world_size(hosts, np, source);
+  const auto size = decide_world_size(hosts, np, source, order);
   if (!size) return tl::unexpected(size.error());
   Plan plan;
-  plan.nodes = fill_nodes(hosts, *size);
+  plan.nodes =
+      order == RankOrder::kBlock ? fill_in_blocks(hosts, *size) : fill_in_turn(hosts, *size);
   plan.ranks = place_ranks(plan.nodes, *size);
   plan.notes = make_notes(hosts, plan);
+  plan.leaves_slots = count_known_slots(hosts).is_whole && !plan.notes.empty();
   return plan;
 }
 

@@ -29,8 +29,7 @@ TEST(Plan, RanksFollowHostsInBlocks) {
   EXPECT_THAT(brief(*plan), ElementsAre("0 node2 0/2 0/2 0/2", "1 node2 1/2 0/2 0/2",
                                         "2 node1 0/2 1/2 1/2", "3 node1 1/2 1/2 1/2"));
   EXPECT_THAT(plan->notes, IsEmpty());
-  EXPECT_EQ(plan->nodes[1].first_rank, 2U);
-  EXPECT_EQ(plan->nodes[1].num_ranks, 2U);
+  EXPECT_THAT(plan->nodes[1].ranks, ElementsAre(2, 3));
 }
 
 TEST(Plan, CrossSizesDifferWithUnequalSlots) {
@@ -40,10 +39,36 @@ TEST(Plan, CrossSizesDifferWithUnequalSlots) {
                                         "3 b 2/3 0/1 1/3", "4 c 0/2 2/3 2/3", "5 c 1/2 1/2 2/3"));
 }
 
+TEST(Plan, CyclicRanksGoRoundTheHosts) {
+  const auto plan = make_plan(hosts_of("a:1,b:3,c:2"), std::nullopt, "", RankOrder::kCyclic);
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(brief(*plan), ElementsAre("0 a 0/1 0/3 0/3", "1 b 0/3 1/3 1/3", "2 c 0/2 2/3 2/3",
+                                        "3 b 1/3 0/2 1/3", "4 c 1/2 1/2 2/3", "5 b 2/3 0/1 1/3"));
+  EXPECT_THAT(plan->nodes[1].ranks, ElementsAre(1, 3, 5));
+}
+
+TEST(Plan, CyclicRanksSpreadOverTheHostsWhenThereAreFewer) {
+  const auto plan = make_plan(hosts_of("a:4,b:4"), 3, "", RankOrder::kCyclic);
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(brief(*plan), ElementsAre("0 a 0/2 0/2 0/2", "1 b 0/1 1/2 1/2", "2 a 1/2 0/1 0/2"));
+  EXPECT_THAT(plan->notes, ElementsAre("-np 3 of 8 slots: a x2, b x1"));
+  const auto one = make_plan(hosts_of("a:4,b:4"), 1, "", RankOrder::kCyclic);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->nodes.size(), 1U);
+}
+
+TEST(Plan, CyclicNeedsAllSlotsToBeKnown) {
+  EXPECT_FALSE(can_plan_without_hellos(hosts_of("a:2,b"), 2, RankOrder::kCyclic));
+  EXPECT_FALSE(make_plan(hosts_of("a:2,b"), 2, "", RankOrder::kCyclic));
+  EXPECT_TRUE(can_plan_without_hellos(hosts_of("a:2,b:1"), 2, RankOrder::kCyclic));
+}
+
 TEST(Plan, FewerRanksThanSlotsIsTold) {
   const auto plan = make_plan(hosts_of("node1:2,node2:2"), 3);
   ASSERT_TRUE(plan);
   EXPECT_THAT(plan->notes, ElementsAre("-np 3 of 4 slots: node1 x2, node2 x1"));
+  EXPECT_TRUE(plan->leaves_slots);
+  EXPECT_FALSE(make_plan(hosts_of("node1:2,node2"), 2)->leaves_slots);
   EXPECT_EQ(plan->ranks[2].local_size, 1U);
   EXPECT_EQ(plan->ranks[1].cross_size, 1U);
 }

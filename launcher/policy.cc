@@ -163,6 +163,7 @@ std::optional<Cause> cause_of(const v1::ExitReport& report, std::uint32_t node, 
   cause.node = node;
   cause.host = std::move(host);
   cause.pid = report.pid();
+  cause.mpi_end = report.mpi_end();
   cause.core_dumped = report.core_dumped();
   cause.core_pattern = report.core_pattern();
   cause.oom = report.oom();

@@ -28,7 +28,7 @@ enum class CauseKind {
   kSignalled,      // value: signal
   kFailedToStart,  // value: errno; stage
   kLeftEarly,      // ended with 0 and was missed by the others; value: the code of who missed it
-  kNodeLost,       // text: "the connection ended", "no heartbeat for 15 s"
+  kNodeLost,       // text: "its connection ended", "no heartbeat for 15 s"
   kStartFailed,    // text: every failing node with its reason; code
   kTimeout,        // --timeout passed; limit
   kStartTimeout,   // --start-timeout passed; text: pending nodes with their phases; limit
@@ -64,6 +64,7 @@ struct Cause {
   std::string text;
   std::vector<std::string> details;  // lines for a person, shown before the sentence
   std::string error_file;            // what the worker left in TORCHELASTIC_ERROR_FILE
+  std::string mpi_end;               // how it left MPI, where that is the failure
   int received_signal = 0;           // and the signal that it names there
   bool uses_runtime = false;         // a worker of the runtime
   hvdrun::v1::OomFacts oom;          // the kernel's counters, of a rank that SIGKILL ended

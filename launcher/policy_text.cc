@@ -79,6 +79,7 @@ std::string what_happened(const Cause& cause) {
         return fmt::format("{} received {} (not sent by hvdrun) and exited with code {}",
                            rank_text(cause), signal_name(cause.received_signal), cause.value);
       }
+      if (!cause.mpi_end.empty()) return fmt::format("{} {}", rank_text(cause), cause.mpi_end);
       return fmt::format("{} exited with code {}", rank_text(cause), cause.value);
     case CauseKind::kSignalled:
       return fmt::format("{} {}", rank_text(cause), killed_text(cause));

@@ -15,6 +15,13 @@ struct NodeHello {
   std::string host;
   v1::HelloReply reply;
   std::int64_t realtime_offset_ns = 0;  // node's wall clock minus the launcher's, at the hello
+  bool is_by_ssh = false;
+};
+
+// What the ranks' limits are made of beside the node's hard ones: those of hvdrun's caller.
+struct RankLimits {
+  std::uint64_t nofile = 0;  // soft; 0: the hard one
+  std::uint64_t core = 0;    // soft; UINT64_MAX: unlimited
 };
 
 struct PreflightResult {
@@ -27,6 +34,7 @@ struct PreflightResult {
 // is 127 (not found), 126 (not executable) or 125 (working directory, version).
 [[nodiscard]] Result<PreflightResult> check_hellos(const std::vector<NodeHello>& nodes,
                                                    const std::string& cwd,
-                                                   const std::string& command);
+                                                   const std::string& command,
+                                                   const RankLimits& limits = {});
 
 }  // namespace hvd

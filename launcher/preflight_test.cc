@@ -40,6 +40,38 @@ TEST(Preflight, EqualNodesPassWithoutAWord) {
   EXPECT_THAT(result->details, SizeIs(2));
 }
 
+TEST(Preflight, TwoNamesOfOneMachineAreAWarningWhereSshLedToIt) {
+  const auto on = [](const std::string& host, const std::string& boot_id, bool is_by_ssh = true) {
+    NodeHello node = good(host);
+    node.reply.set_boot_id(boot_id);
+    node.is_by_ssh = is_by_ssh;
+    return node;
+  };
+  const auto warnings = [](const std::vector<NodeHello>& nodes) {
+    return check_hellos(nodes, "/data", "python")->warnings;
+  };
+  EXPECT_THAT(warnings({on("node1", "a"), on("n2", "b"), on("NODE1", "a")}),
+              ElementsAre(HasSubstr("node1 and NODE1 are one machine")));
+  EXPECT_THAT(warnings({on("node1", "a", false), on("NODE1", "a", false)}), IsEmpty());
+  NodeHello other = on("node2", "a");
+  other.reply.set_network_namespace(7);
+  EXPECT_THAT(warnings({on("node1", "a"), other}), IsEmpty());
+  EXPECT_THAT(warnings({on("node1", ""), on("node2", "")}), IsEmpty());
+}
+
+TEST(Preflight, DetailsTellTheLimitsThatTheRanksGet) {
+  NodeHello node = good("node1");
+  node.reply.set_memlock_hard(UINT64_MAX);
+  node.reply.set_nofile_hard(4096);
+  node.reply.set_core_hard(UINT64_MAX);
+  const auto details = [&node](const RankLimits& limits) {
+    return check_hellos({node}, "/data", "python", limits)->details.at(0);
+  };
+  EXPECT_THAT(details({1024, 0}), HasSubstr("memlock unlimited, nofile 1024 of 4096, core 0 of"));
+  EXPECT_THAT(details({UINT64_MAX, UINT64_MAX}), HasSubstr("nofile 4096 of 4096, core unlimited"));
+  EXPECT_THAT(details({}), HasSubstr("nofile 4096 of 4096"));
+}
+
 TEST(Preflight, SaysWhatHoldsTheProcessesOfEachNode) {
   NodeHello held = good("node1");
   held.reply.set_containment("cgroup /sys/fs/cgroup/a/hvd-x-n0");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/lines.h"
 #include "launcher/transport/boot_script.h"
 
 namespace hvd {
@@ -38,15 +39,18 @@ void take_survivor(const json& told, v1::Survivor* survivor) {
   }
 }
 
-v1::Finished take_answer(const json& answer) {
+Result<v1::Finished> take_answer(const json& answer) {
+  const auto doubt = value_of<std::string>(answer, "doubt", "");
   v1::Finished end;
   end.set_clean(value_of<bool>(answer, "clean", false));
   end.set_num_killed(value_of<std::uint32_t>(answer, "killed", 0));
   const auto survivors = answer.find("survivors");
-  if (survivors == answer.end() || !survivors->is_array()) return end;
-  for (const json& told : *survivors) {
-    if (told.is_object()) take_survivor(told, end.add_survivors());
+  if (survivors != answer.end() && survivors->is_array()) {
+    for (const json& told : *survivors) {
+      if (told.is_object()) take_survivor(told, end.add_survivors());
+    }
   }
+  if (end.survivors_size() == 0 && !doubt.empty()) return make_error("{}", doubt);
   return end;
 }
 
@@ -68,8 +72,7 @@ std::vector<std::string> reap_words(std::vector<std::string> agent_words, Nanos 
   std::vector<std::string> words = std::move(agent_words);
   words.front() = "reap";
   std::erase(words, "--user-scope");
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(grace).count();
-  words.insert(words.end(), {"--grace-ms", fmt::format("{}", millis)});
+  words.insert(words.end(), {"--grace-ms", fmt::format_int(to_ms(grace)).str()});
   if (is_plain_word(job_dir)) words.insert(words.end(), {"--job-dir", std::string(job_dir)});
   return words;
 }
@@ -77,13 +80,11 @@ std::vector<std::string> reap_words(std::vector<std::string> agent_words, Nanos 
 Result<v1::Finished> parse_reap_answer(std::string_view output, std::string_view job_id,
                                        std::uint32_t node) {
   while (!output.empty()) {
-    const std::string_view line = output.substr(0, output.find('\n'));
-    output.remove_prefix(std::min(line.size() + 1, output.size()));
-    const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const json answer = json::parse(take_line(output), nullptr, /*allow_exceptions=*/false);
     if (!answer.is_object() || value_of<std::string>(answer, "job", "") != job_id) continue;
     if (value_of<std::uint32_t>(answer, "node", node + 1) == node) return take_answer(answer);
   }
-  return make_error("no answer");
+  return make_error("it was reached again, but did not say what is left");
 }
 
 }  // namespace hvd

@@ -56,6 +56,16 @@ TEST(ParseReapAnswer, TakesSurvivors) {
   EXPECT_THAT(end->survivors(0).listening_ports(), ElementsAre(8080U));
 }
 
+TEST(ParseReapAnswer, ADoubtIsAnErrorUnlessThereAreSurvivors) {
+  const auto doubted = parse_reap_answer(
+      R"({"job":"ab","node":1,"clean":false,"doubt":"no proof","survivors":[]})", "ab", 1);
+  ASSERT_FALSE(doubted.has_value());
+  EXPECT_EQ(doubted.error().message, "no proof");
+  EXPECT_TRUE(parse_reap_answer(
+      R"({"job":"ab","node":1,"clean":false,"doubt":"no proof","survivors":[{"pid":4}]})", "ab",
+      1));
+}
+
 TEST(ParseReapAnswer, WhatIsNoAnswerIsAnError) {
   for (const char* output : {"", "\n", "{}", "{\"job\":\"ab\"}", "{\"job\":\"ab\",\"node\":2}",
                              "{\"job\":\"ab\",\"node\":\"1\"}", "[1]", "{\"job\":7,\"node\":1}"}) {

@@ -22,7 +22,7 @@ void append_tail(std::string& out, const ReportInput& input) {
   out += fmt::format("hvdrun: the last {} that rank {} ({}) wrote to stderr:\n",
                      input.tail.size() == 1 ? "line" : fmt::format("{} lines", input.tail.size()),
                      input.cause.rank, input.cause.host);
-  for (const std::string& line : input.tail) append_quoted(out, line, input.is_terminal);
+  for (const std::string& line : input.tail) append_quoted(out, line);
 }
 
 // A traceback that stands in the quoted lines already is not told twice.
@@ -40,7 +40,7 @@ void append_traceback(std::string& out, const ReportInput& input) {
     out += fmt::format("  | ({} lines left out)\n", lines.size() - kMaxTracebackLines);
     lines.erase(lines.begin(), lines.end() - kMaxTracebackLines);
   }
-  for (const std::string& line : lines) append_quoted(out, line, input.is_terminal);
+  for (const std::string& line : lines) append_quoted(out, line);
 }
 
 void append_details(std::string& out, const ReportInput& input) {

@@ -51,7 +51,6 @@ struct ReportInput {
   std::vector<NodeSurvivors> survivors;
   std::vector<UnverifiedNode> unverified;  // nodes of which nobody knows whether they are clean
   std::vector<std::string> node_lines;     // "node2: verified clean", "node2: GPU 3 still holds .."
-  bool is_terminal = false;                // control sequences of the workers are made visible
 };
 
 // Whole lines, each with its end.

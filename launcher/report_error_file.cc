@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/lines.h"
+#include "launcher/folded_lines.h"
 
 namespace hvd {
 namespace {
@@ -37,12 +41,8 @@ std::vector<std::string> traceback_lines(std::string_view error_file) {
   const std::string text = traceback_in(error_file);
   std::string_view rest = text;
   std::vector<std::string> lines;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    lines.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return lines;
+  while (!rest.empty()) lines.emplace_back(take_line(rest));
+  return folded_lines(std::move(lines));
 }
 
 int received_signal_in(std::string_view error_file) {

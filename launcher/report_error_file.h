@@ -12,6 +12,7 @@ namespace hvd {
 
 // The traceback, or else the message; empty if there is none.
 [[nodiscard]] std::string traceback_in(std::string_view error_file);
+// Its lines, blank ones folded.
 [[nodiscard]] std::vector<std::string> traceback_lines(std::string_view error_file);
 
 // 0: none is named.

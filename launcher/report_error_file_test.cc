@@ -17,6 +17,15 @@ TEST(ErrorFile, HasATracebackOrAMessage) {
       ElementsAre("Traceback:", "  a", "E: b"));
 }
 
+TEST(ErrorFile, BlankLinesDoNotHideItsText) {
+  std::string blank;
+  for (int i = 0; i < 5000; ++i) blank += i % 2 == 0 ? "\\n" : " \\t\\r\\n";
+  EXPECT_THAT(traceback_lines(R"({"message": ")" + blank + "Traceback:\\n\\n  a\\n" + blank +
+                              "E: b\\n" + blank + R"("})"),
+              ElementsAre("Traceback:", "", "  a", "", "E: b"));
+  EXPECT_THAT(traceback_lines(R"({"message": ")" + blank + R"("})"), IsEmpty());
+}
+
 TEST(ErrorFile, OfAnythingElseTellsNothing) {
   for (const char* text : {"", "{", "[]", "7", "null", "{}", R"({"message": 7})",
                            R"({"message": {}})", R"({"message": {"extraInfo": "x"}})",

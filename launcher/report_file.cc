@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/disk_file.h"
+#include "base/sys.h"
 #include "base/unique_fd.h"
 #include "launcher/events.h"
 #include "launcher/report_error_file.h"
@@ -122,19 +123,13 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
-mode_t mode_of_new_file() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return 0666 & ~mask;
-}
-
 // 0 or errno; nothing is left of a file that could not be finished.
 int replace_file(const std::string& path, std::string_view text) {
   std::string temporary = path + ".XXXXXX";
   const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.is_valid()) return errno;
   int error = write_at(fd.get(), text, 0);
-  if (error == 0 && ::fchmod(fd.get(), mode_of_new_file()) != 0) error = errno;
+  if (error == 0 && ::fchmod(fd.get(), 0666 & ~sys::current_umask()) != 0) error = errno;
   if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) ::unlink(temporary.c_str());
   return error;
@@ -187,7 +182,7 @@ std::string report_json(const RunFacts& facts) {
       {"ranks", std::move(ranks)},
       {"nodes", std::move(nodes)},
   };
-  for (const char* name : {"stall", "gpu"}) report[name] = nullptr;
+  for (const char* name : {"restarts", "stall", "gpu"}) report[name] = nullptr;
   add_sections(report, facts);
   return report.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }

@@ -1,6 +1,8 @@
 #include "launcher/report_options.h"
 
+#include <array>
 #include <filesystem>
+#include <utility>
 
 #include "launcher/argv_scan.h"
 #include "launcher/output_file.h"
@@ -11,14 +13,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Opened by its name it would be a second, unordered way to the same place, or a file cut off.
+bool is_stdout(std::string_view text) {
+  return text == kStdoutName || text == "/dev/stdout" || text == "/dev/fd/1" ||
+         text == "/proc/self/fd/1";
+}
+
+// Whether both are one file, however spelled: by links, too, and where it does not exist yet.
+bool is_one_place(const std::string& a, const std::string& b) {
+  if (a == b) return !a.empty();
+  if (a.empty() || b.empty() || a == kStdoutName || b == kStdoutName) return false;
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return true;
+  const fs::path plain = fs::weakly_canonical(a, error);
+  return !error && plain == fs::weakly_canonical(b, error) && !error;
+}
+
 // Events may go to a pipe, a device or a file; it is opened when the job begins.
 Result<std::string> events_path(std::string_view text) {
   std::error_code error;
   fs::path path = fs::absolute(fs::path(text), error);
   std::error_code missing;
   const fs::file_status status = fs::status(path, missing);
-  const bool is_special =
-      fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+  const bool is_special = fs::is_fifo(status) || fs::is_character_file(status);
   if (error || !is_special) return check_output_file(text, "--events");
   return path.string();
 }
@@ -28,8 +45,8 @@ Result<std::string> events_path(std::string_view text) {
 Result<void> set_record_option(RecordRequest& request, const Occurrence& it) {
   const bool is_report = it.spec->id == OptionId::kReport;
   std::string& target = is_report ? request.report : request.events;
-  if (it.value == kStdoutName) {
-    target = it.value;
+  if (is_stdout(it.value)) {
+    target = std::string(kStdoutName);
     return {};
   }
   auto path = is_report ? check_output_file(it.value, "--report") : events_path(it.value);
@@ -38,11 +55,21 @@ Result<void> set_record_option(RecordRequest& request, const Occurrence& it) {
   return {};
 }
 
-Result<void> check_records(const RecordRequest& request) {
-  if (request.report.empty() || request.report != request.events) return {};
-  return make_error(ExitCode::kUsage,
-                    "--report and --events both name {}; give each a file of its own",
-                    show(request.report));
+Result<void> check_records(const RecordRequest& request, const std::string& timeline) {
+  const std::array<std::pair<const char*, std::string>, 3> outputs = {
+      {{"--report", request.report},
+       {"--events", request.events},
+       {"--timeline-filename", timeline}}};
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [option, path] = outputs[i];
+    for (std::size_t j = i + 1; j < outputs.size(); ++j) {
+      const auto& [other, other_path] = outputs[j];
+      if (!is_one_place(path, other_path)) continue;
+      return make_error(ExitCode::kUsage, "{} and {} both name {}; give each a file of its own",
+                        option, other, show(path));
+    }
+  }
+  return {};
 }
 
 }  // namespace hvd

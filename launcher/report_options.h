@@ -14,13 +14,14 @@ struct Occurrence;
 inline constexpr std::string_view kStdoutName = "-";
 
 struct RecordRequest {
-  std::string report;  // absolute path, "-" for stdout; empty: none
+  std::string report;  // absolute path, "-" for stdout, also as /dev/stdout; empty: none
   std::string events;  // the same
 };
 
 [[nodiscard]] Result<void> set_record_option(RecordRequest& request, const Occurrence& it);
 
-// When all options are known: not both in one place.
-[[nodiscard]] Result<void> check_records(const RecordRequest& request);
+// When all options are known: no two in one place, however its name is written, the timeline's file
+// (empty: none) included.
+[[nodiscard]] Result<void> check_records(const RecordRequest& request, const std::string& timeline);
 
 }  // namespace hvd

@@ -5,25 +5,14 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
-#include "launcher/options.h"
+#include "tests/support/parsed_options.h"
 
 namespace hvd {
 namespace {
 
 using testing::HasSubstr;
-
-Result<Options> parse(std::vector<std::string> words) {
-  words.insert(words.begin(), "hvdrun");
-  words.emplace_back("true");
-  return parse_options(words, {});
-}
-
-std::string error_of(const std::vector<std::string>& words) {
-  const auto options = parse(words);
-  EXPECT_FALSE(options);
-  return options ? "" : options.error().message;
-}
 
 class RecordOptions : public testing::Test {
  protected:
@@ -47,6 +36,51 @@ TEST_F(RecordOptions, EventsMayGoToAPipeAndAReportMayNot) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(parse({"--events", pipe})->records.events, pipe);
   EXPECT_THAT(error_of({"--report", pipe}), HasSubstr("it is no file"));
+}
+
+TEST_F(RecordOptions, TheStandardOutputHasOtherNamesToo) {
+  for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
+    EXPECT_EQ(parse({"--report", name})->records.report, "-");
+    EXPECT_EQ(parse({"--events", name})->records.events, "-");
+    EXPECT_THAT(error_of({"--report", "-", "--events", name}), HasSubstr("both name"));
+  }
+}
+
+TEST_F(RecordOptions, OneFileInTwoSpellingsIsRefused) {
+  namespace fs = std::filesystem;
+  std::ofstream(folder_ + "/old") << "x";
+  fs::create_hard_link(folder_ + "/old", folder_ + "/hard");
+  fs::create_symlink("old", folder_ + "/soft");
+  fs::create_directory_symlink(".", folder_ + "/here");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"/new", "/./new"}, {"/new", "/here/new"}, {"//new", "/here/././new"},
+      {"/old", "/hard"},  {"/old", "/soft"},     {"/here/old", "/hard"}};
+  for (const auto& [a, b] : cases) {
+    for (const auto& [first, second] :
+         {std::pair("--report", "--events"), std::pair("--events", "--report"),
+          std::pair("--report", "--timeline-filename"),
+          std::pair("--events", "--timeline-filename")}) {
+      EXPECT_THAT(error_of({first, folder_ + a, second, folder_ + b}),
+                  HasSubstr("give each a file of its own"))
+          << a << " " << b;
+    }
+  }
+  EXPECT_TRUE(parse({"--report", folder_ + "/a", "--events", folder_ + "/b", "--timeline-filename",
+                     folder_ + "/c"}));
+}
+
+TEST_F(RecordOptions, WhereOurOutputGoesNothingIsReplaced) {
+  const std::string log = folder_ + "/log";
+  const int before = ::dup(STDERR_FILENO);
+  ASSERT_NE(::freopen(log.c_str(), "w", stderr), nullptr);
+  const auto report = parse({"--report", log});
+  const auto events = parse({"--events", "/dev/stderr"});
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().message, HasSubstr("hvdrun's own output goes there"));
+  ASSERT_FALSE(events);
+  EXPECT_THAT(events.error().message, HasSubstr("hvdrun's own output goes there"));
 }
 
 TEST_F(RecordOptions, WhatCannotBeWrittenIsSaidBeforeAnythingIsStarted) {

@@ -127,12 +127,11 @@ TEST(Report, OfFailuresAloneItCallsTheCauseByName) {
   EXPECT_THAT(report_text(input), StartsWith("hvdrun: 2 ranks failed after the first cause\n"));
 }
 
-TEST(Report, TerminalsAreProtectedFromTheTail) {
+TEST(Report, WhatARankWroteCannotActOnATerminalAlsoFromALog) {
   ReportInput input = failure();
-  input.tail = {"\x1b]0;x\a"};
-  EXPECT_THAT(report_text(input), HasSubstr("\x1b]0;x\a"));
-  input.is_terminal = true;
-  EXPECT_THAT(report_text(input), HasSubstr("\\x1b]0;x\\x07"));
+  input.tail = {"\x1b]0;x\a", "over\rwritten", "\x1b[31mred"};
+  EXPECT_THAT(report_text(input), HasSubstr("  | \\x1b]0;x\\x07\n  | over\\x0dwritten\n"
+                                            "  | \x1b[31mred\x1b[0m\n"));
 }
 
 }  // namespace

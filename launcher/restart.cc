@@ -56,18 +56,25 @@ bool is_retryable(const Cause& cause, bool has_run_before) {
 
 Restarts::Restarts(RestartRequest request) : request_(std::move(request)) {}
 
-// The next spare stands where the host stood, so that the others keep their ranks.
-std::vector<HostSpec> Restarts::replace(std::vector<HostSpec> hosts, const std::string& label) {
-  if (request_.spares.empty()) return without(std::move(hosts), label);
-  HostSpec spare = request_.spares.front();
-  request_.spares.erase(request_.spares.begin());
-  for (HostSpec& host : hosts) {
-    if (host.label() != label) continue;
-    if (!spare.slots) spare.slots = host.slots;
-    host = spare;
-    break;
+// The first spare with which there are slots enough stands where the host stood, so that the others
+// keep their ranks.
+std::optional<std::vector<HostSpec>> Restarts::with_spare(const std::vector<HostSpec>& hosts,
+                                                          const std::string& label,
+                                                          std::uint32_t num_ranks) {
+  for (auto spare = request_.spares.begin(); spare != request_.spares.end(); ++spare) {
+    std::vector<HostSpec> replaced = hosts;
+    for (HostSpec& host : replaced) {
+      if (host.label() != label) continue;
+      const auto slots = spare->slots ? spare->slots : host.slots;
+      host = *spare;
+      host.slots = slots;
+      break;
+    }
+    if (num_slots(replaced) < num_ranks) continue;
+    request_.spares.erase(spare);
+    return replaced;
   }
-  return hosts;
+  return std::nullopt;
 }
 
 Restarts::Decision Restarts::after(const AttemptEnd& end) {
@@ -84,16 +91,17 @@ Restarts::Decision Restarts::after(const AttemptEnd& end) {
     const auto failures = num_failures_.find(label);
     const bool is_bad = failures != num_failures_.end() && failures->second >= kFailuresOfABadHost;
     if (!is_unverified && !is_bad) continue;
-    const bool has_spare = !request_.spares.empty();
-    const bool has_room = num_slots(without(next.hosts, label)) >= end.num_ranks;
-    if (!has_spare && !has_room && !is_unverified) continue;
-    if (!has_spare && !has_room) {
+    auto hosts = with_spare(next.hosts, label, end.num_ranks);
+    if (!hosts) hosts = without(next.hosts, label);
+    const bool has_room = num_slots(*hosts) >= end.num_ranks;
+    if (!has_room && !is_unverified) continue;
+    if (!has_room) {
       return {.told =
                   fmt::format("no restart: {} may still run ranks of this attempt, and the other "
                               "hosts have no {} slots; name a host for it with --spare",
                               label, end.num_ranks)};
     }
-    next.hosts = replace(std::move(next.hosts), label);
+    next.hosts = std::move(*hosts);
     left_out.push_back(label);
   }
   ++count_;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,14 +47,13 @@ class Restarts {
   };
   [[nodiscard]] Decision after(const AttemptEnd& end);
 
-  [[nodiscard]] std::uint32_t count() const { return count_; }  // restarts so far
-
  private:
-  [[nodiscard]] std::vector<HostSpec> replace(std::vector<HostSpec> hosts,
-                                              const std::string& label);
+  [[nodiscard]] std::optional<std::vector<HostSpec>> with_spare(const std::vector<HostSpec>& hosts,
+                                                                const std::string& label,
+                                                                std::uint32_t num_ranks);
 
   RestartRequest request_;
-  std::uint32_t count_ = 0;
+  std::uint32_t count_ = 0;                  // restarts so far
   std::map<std::string, int> num_failures_;  // by label
 };
 

@@ -59,6 +59,19 @@ TEST(Restarts, AHostThatFailedTwiceGivesItsPlaceToASpare) {
   EXPECT_THAT(next.told, HasSubstr("restart 2 of 5 without a"));
 }
 
+TEST(Restarts, ASpareWithTooFewSlotsIsPassedOver) {
+  Restarts restarts(
+      {.most = 5, .spares = {{.name = "small", .slots = 1}, {.name = "s", .slots = 2}}});
+  const auto hosts = hosts_of({"a", "b"}, 2);
+  static_cast<void>(restarts.after(failed_on("a", hosts, 4)));
+  const auto next = restarts.after(failed_on("a", hosts, 4));
+  EXPECT_EQ(names_of(next.hosts), (Names{"s", "b"}));
+  // The other one is still there for where it suffices.
+  const auto others = hosts_of({"s", "b"}, 2);
+  static_cast<void>(restarts.after(failed_on("b", others, 3)));
+  EXPECT_EQ(names_of(restarts.after(failed_on("b", others, 3)).hosts), (Names{"s", "small"}));
+}
+
 TEST(Restarts, OrToTheOtherHostsIfTheyHaveRoom) {
   Restarts restarts({.most = 5});
   const auto hosts = hosts_of({"a", "b"}, 4);

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "base/blanks.h"
+
 namespace hvd {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
 constexpr std::string_view kPlainMarks = "_@%+=:,./-";
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
@@ -129,12 +130,6 @@ std::string show(std::string_view token) {
     }
   }
   return result + (token.size() > kMostBytes ? "...\"" : "\"");
-}
-
-std::string_view strip_blanks(std::string_view text) {
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 }  // namespace hvd

@@ -21,7 +21,4 @@ namespace hvd {
 // A token of the user's for a message: in double quotes, control bytes as \xNN, cut if very long.
 [[nodiscard]] std::string show(std::string_view token);
 
-// Without blanks at both ends.
-[[nodiscard]] std::string_view strip_blanks(std::string_view text);
-
 }  // namespace hvd

@@ -26,15 +26,19 @@ Result<int> signal_of(std::string_view text, std::string_view name) {
                     name, show(text));
 }
 
+// One that a process can answer to.
+Result<int> polite_signal_of(std::string_view text, std::string_view name) {
+  auto signal = signal_of(text, name);
+  if (!signal || (*signal != SIGKILL && *signal != SIGSTOP)) return signal;
+  return make_error(ExitCode::kUsage,
+                    "{} {}: no process can answer to it; name another signal, or --grace 0 to kill "
+                    "at once when the job is stopped",
+                    name, show(text));
+}
+
 Result<void> set_stop_signal(SignalRequest& request, std::string_view text) {
-  const auto signal = signal_of(text, "--stop-signal");
+  const auto signal = polite_signal_of(text, "--stop-signal");
   if (!signal) return tl::unexpected(signal.error());
-  if (*signal == SIGKILL || *signal == SIGSTOP) {
-    return make_error(ExitCode::kUsage,
-                      "--stop-signal {}: no process can answer to it; name another signal, or "
-                      "--grace 0 to kill at once",
-                      show(text));
-  }
   request.stop_signal = *signal;
   return {};
 }
@@ -47,7 +51,7 @@ Result<void> set_timeout_signal(SignalRequest& request, std::string_view text) {
                       "USR1@60",
                       show(text));
   }
-  const auto signal = signal_of(text.substr(0, at), "--timeout-signal");
+  const auto signal = polite_signal_of(text.substr(0, at), "--timeout-signal");
   if (!signal) return tl::unexpected(signal.error());
   const auto before = parse_duration(text.substr(at + 1), "--timeout-signal");
   if (!before) return tl::unexpected(before.error());

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "launcher/options.h"
+#include "tests/support/parsed_options.h"
 
 namespace hvd {
 namespace {
@@ -12,24 +12,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Result<Options> parse(std::vector<std::string> words) {
-  words.insert(words.begin(), "hvdrun");
-  words.emplace_back("true");
-  return parse_options(words, {});
-}
-
 SignalRequest request_of(const std::vector<std::string>& words) {
   const auto options = parse(words);
   EXPECT_TRUE(options) << options.error().message;
   return options ? options->signals : SignalRequest{};
-}
-
-std::string error_of(const std::vector<std::string>& words) {
-  const auto options = parse(words);
-  EXPECT_FALSE(options);
-  if (options) return "";
-  EXPECT_EQ(options.error().code, ExitCode::kUsage);
-  return options.error().message;
 }
 
 TEST(SignalOptions, NamesAndNumbersAreSignals) {
@@ -69,6 +55,8 @@ TEST(SignalOptions, RefuseWhatCannotWorkAndSayWhatCan) {
   EXPECT_THAT(error_of({"--stop-signal", "KILL"}), HasSubstr("--grace 0"));
   EXPECT_THAT(error_of({"--stop-signal", "19"}), HasSubstr("no process can answer"));
   EXPECT_THAT(error_of({"--stop-signal", "SIGFOO"}), HasSubstr("no such signal"));
+  EXPECT_THAT(error_of({"--timeout", "9", "--timeout-signal", "KILL@5"}),
+              HasSubstr("no process can answer"));
   EXPECT_THAT(error_of({"--timeout-signal", "USR1@5"}), HasSubstr("give --timeout TIME"));
   EXPECT_THAT(error_of({"--timeout", "5", "--timeout-signal", "USR1@5"}),
               HasSubstr("before the start"));

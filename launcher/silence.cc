@@ -20,7 +20,7 @@ constexpr Nanos kLongestPeriod = std::chrono::seconds(60);
 
 // Who does not run explains those who wait.
 int badness(const v1::RankVitals& vitals) {
-  if (vitals.state() == "T" || vitals.state() == "t") return 2;
+  if (is_stopped_state(vitals.state())) return 2;
   return vitals.state() == "D" ? 1 : 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/plural.h"
 #include "base/process_state.h"
+#include "launcher/watch_options.h"
 #include "proto/registration_table.h"
 
 namespace hvd {
@@ -20,7 +21,7 @@ constexpr int kMaxNamedTensors = 6;
 constexpr std::uint32_t kMaxRanks = 65536;
 constexpr const char* kDisable = "HOROVOD_STALL_CHECK_DISABLE";
 constexpr const char* kWarnAfter = "HOROVOD_STALL_CHECK_TIME_SECONDS";
-constexpr const char* kShutDownAfter = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS";
+constexpr const char* kShutDownAfter = kStallShutdownVariable;
 
 std::optional<double> number_in(const std::string& text) {
   char* end = nullptr;
@@ -73,7 +74,7 @@ std::string grouped_text(const std::map<std::string, std::vector<std::uint32_t>>
 StallSettings stall_settings(const EnvList& launcher, const EnvList& user) {
   const EnvList environment = merge_env({&launcher, &user}, {});
   StallSettings settings;
-  const std::string disabled = find_env(environment, kDisable).value_or("");
+  const std::string disabled = env_value(environment, kDisable);
   settings.is_on = disabled.empty() || disabled == "0";
   if (!settings.is_on && disabled != "1") {
     settings.warnings.push_back(fmt::format(
@@ -156,8 +157,7 @@ std::vector<std::uint32_t> StallInspector::suspects() const {
 std::uint32_t StallInspector::worst(const std::vector<std::uint32_t>& suspects) const {
   const auto badness = [this](std::uint32_t rank) {
     const auto beat = beats_.find(rank);
-    const bool is_stopped = beat != beats_.end() && (beat->second.process_state() == "T" ||
-                                                     beat->second.process_state() == "t");
+    const bool is_stopped = beat != beats_.end() && is_stopped_state(beat->second.process_state());
     return is_stopped ? 3 : is_silent(rank) ? 2 : ended_.contains(rank) ? 1 : 0;
   };
   return *std::max_element(suspects.begin(), suspects.end(), [&](std::uint32_t a, std::uint32_t b) {

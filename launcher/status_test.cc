@@ -76,12 +76,24 @@ TEST(Tail, KeepsTheLastTwentyLinesHoweverTheyArrive) {
   EXPECT_EQ(tail.lines(0).front(), "line 81");
 }
 
-TEST(Tail, KeepsEmptyLinesAndTheLastStateOfOverwrittenOnes) {
+TEST(Tail, FoldsBlankLinesAndKeepsTheLastStateOfOverwrittenOnes) {
   Tail tail(1);
   tail.add(0, "\na\r\n 10%\r 20%\r\n\nb");
-  EXPECT_THAT(tail.lines(0), ElementsAre("", "a", " 20%", "", "b"));
+  EXPECT_THAT(tail.lines(0), ElementsAre("a", " 20%", "", "b"));
   tail.add(7, "not of this job");
   EXPECT_THAT(tail.lines(7), IsEmpty());
+}
+
+TEST(Tail, BlankLinesDoNotHideWhatWasWritten) {
+  Tail tail(2);
+  tail.add(0, "first\ncause\n" + std::string(5000, '\n'));
+  for (int i = 0; i < 5000; ++i) tail.add(0, i % 2 == 0 ? "\n" : " \r\n");
+  EXPECT_THAT(tail.lines(0), ElementsAre("first", "cause"));
+  for (int i = 0; i < 30; ++i) tail.add(1, "line " + std::to_string(i) + "\n\n\n");
+  const auto lines = tail.lines(1);
+  ASSERT_THAT(lines, SizeIs(19));
+  EXPECT_EQ(lines.front(), "line 20");
+  EXPECT_EQ(lines[1], "");
 }
 
 TEST(Tail, IsBoundedForARankThatNeverEndsItsLine) {

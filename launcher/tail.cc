@@ -1,18 +1,26 @@
 #include "launcher/tail.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/blanks.h"
+#include "base/lines.h"
+#include "launcher/folded_lines.h"
 
 namespace hvd {
 namespace {
 
-// The part of the bytes that holds their last lines: kMaxLines complete ones and what follows them.
+// The part of the bytes that holds their last lines: kMaxLines complete ones that say something,
+// and what follows them.
 std::string_view last_lines(std::string_view bytes) {
   if (bytes.size() > Tail::kMaxBytes) bytes.remove_prefix(bytes.size() - Tail::kMaxBytes);
   std::size_t end = bytes.size();
-  for (std::size_t num_ends = 0; end > 0; ++num_ends) {
+  std::size_t num_lines = 0;
+  while (end > 0) {
     const std::size_t newline = bytes.rfind('\n', end - 1);
     if (newline == std::string_view::npos) return bytes;
-    if (num_ends == Tail::kMaxLines) return bytes.substr(newline + 1);
+    if (!strip_blanks(bytes.substr(newline, end - newline)).empty()) ++num_lines;
+    if (num_lines > Tail::kMaxLines) return bytes.substr(newline + 1);
     end = newline;
   }
   return bytes;
@@ -42,13 +50,10 @@ std::vector<std::string> Tail::lines(std::uint32_t rank) const {
   std::vector<std::string> lines;
   if (rank >= buffers_.size()) return lines;
   std::string_view rest = last_lines(buffers_[rank].bytes);
-  while (!rest.empty()) {
-    const std::size_t newline = std::min(rest.find('\n'), rest.size());
-    lines.emplace_back(last_state(rest.substr(0, newline)));
-    rest.remove_prefix(std::min(newline + 1, rest.size()));
-  }
+  while (!rest.empty()) lines.emplace_back(last_state(take_line(rest)));
+  lines = folded_lines(std::move(lines));
   if (lines.size() > kMaxLines) lines.erase(lines.begin(), lines.end() - kMaxLines);
-  return lines;
+  return folded_lines(std::move(lines));  // the first of them may be blank
 }
 
 }  // namespace hvd

@@ -20,8 +20,8 @@ class Tail {
   // Bytes in the order in which the rank wrote them. Ranks outside the job are ignored.
   void add(std::uint32_t rank, std::string_view bytes);
 
-  // At most kMaxLines, oldest first, without line ends. Of a line that was overwritten with \r the
-  // last state.
+  // At most kMaxLines, oldest first, without line ends, blank ones folded. Of a line that was
+  // overwritten with \r the last state.
   [[nodiscard]] std::vector<std::string> lines(std::uint32_t rank) const;
 
  private:

@@ -13,8 +13,6 @@ namespace hvd {
 namespace {
 
 constexpr std::uint32_t kMostMegabytes = 1U << 20U;
-// Horovod's word for a timeline that the program itself starts: no file of ours.
-constexpr std::string_view kStartedByProgram = "DYNAMIC";
 
 Result<void> set_steps(TimelineRequest& request, std::string_view text) {
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
@@ -52,26 +50,19 @@ Result<void> set_timeline_option(TimelineRequest& request, const Occurrence& it)
   }
 }
 
-Result<void> set_timeline_default(TimelineRequest& request, const EnvList& environment,
-                                  std::vector<std::string>& notes) {
-  if (request.is_wanted()) return {};
-  const auto found = default_from(OptionId::kTimelineFilename, environment);
-  if (!found || found->second == kStartedByProgram) {
-    const TimelineRequest none;
-    if (request.steps || request.marks_cycles || request.max_bytes != none.max_bytes) {
-      notes.emplace_back("options about the timeline have no effect without --timeline-filename");
-    }
-    return {};
+void note_unused_timeline_options(const TimelineRequest& request, std::vector<std::string>& notes) {
+  const TimelineRequest none;
+  if (request.is_wanted()) return;
+  if (request.steps || request.marks_cycles || request.max_bytes != none.max_bytes) {
+    notes.emplace_back("options about the timeline have no effect without --timeline-filename");
   }
-  auto path = check_output_file(found->second, found->first);
-  if (!path) return tl::unexpected(path.error());
-  request.path = std::move(*path);
-  return {};
 }
 
 EnvList timeline_env(const TimelineRequest& request) {
   if (!request.is_wanted()) return {};
-  EnvList result = {{"HVDRUN_TIMELINE_MAX_BYTES", fmt::format_int(request.max_bytes).str()}};
+  // The second is for programs that use Horovod: its rank 0 writes that file itself.
+  EnvList result = {{"HVDRUN_TIMELINE_MAX_BYTES", fmt::format_int(request.max_bytes).str()},
+                    {"HOROVOD_TIMELINE", request.path}};
   if (request.steps) {
     result.emplace_back("HVDRUN_TIMELINE_STEPS",
                         fmt::format("{}-{}", request.steps->first, request.steps->second));

@@ -25,10 +25,8 @@ struct TimelineRequest {
 
 [[nodiscard]] Result<void> set_timeline_option(TimelineRequest& request, const Occurrence& it);
 
-// After all options: the file from the environment if none was named. Notes what has no effect.
-[[nodiscard]] Result<void> set_timeline_default(TimelineRequest& request,
-                                                const EnvList& environment,
-                                                std::vector<std::string>& notes);
+// After all options: notes what has no effect.
+void note_unused_timeline_options(const TimelineRequest& request, std::vector<std::string>& notes);
 
 // What every worker is told beside its folder, which its node knows. Pure.
 [[nodiscard]] EnvList timeline_env(const TimelineRequest& request);

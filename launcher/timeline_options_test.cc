@@ -48,6 +48,7 @@ TEST_F(TimelineOptionsTest, TellTheWorkersTheirBounds) {
   EXPECT_EQ(options->timeline.path, folder_ + "/t.json");
   EXPECT_THAT(timeline_env(options->timeline),
               ElementsAre(Entry("HVDRUN_TIMELINE_MAX_BYTES", "2097152"),
+                          Entry("HOROVOD_TIMELINE", folder_ + "/t.json"),
                           Entry("HVDRUN_TIMELINE_STEPS", "100-199"),
                           Entry("HOROVOD_TIMELINE_MARK_CYCLES", "1")));
   const auto plain =
@@ -55,6 +56,7 @@ TEST_F(TimelineOptionsTest, TellTheWorkersTheirBounds) {
   ASSERT_TRUE(plain);
   EXPECT_THAT(timeline_env(plain->timeline),
               ElementsAre(Entry("HVDRUN_TIMELINE_MAX_BYTES", "268435456"),
+                          Entry("HOROVOD_TIMELINE", folder_ + "/t.json"),
                           Entry("HOROVOD_TIMELINE_MARK_CYCLES", "0")));
   const auto one = parse({"--timeline-filename", folder_ + "/t.json", "--timeline-steps", "7"});
   ASSERT_TRUE(one);
@@ -71,7 +73,8 @@ TEST_F(TimelineOptionsTest, FileComesFromTheEnvironmentUnlessGiven) {
   EXPECT_FALSE(parse({}, {{"HOROVOD_TIMELINE", "DYNAMIC"}})->timeline.is_wanted());
   const auto wrong = parse({}, {{"HOROVOD_TIMELINE", folder_}});
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(wrong.error().message, HasSubstr("HOROVOD_TIMELINE \"" + folder_ + "\": it is a f"));
+  EXPECT_THAT(wrong.error().message,
+              HasSubstr("HOROVOD_TIMELINE: --timeline-filename \"" + folder_ + "\": it is a f"));
 }
 
 TEST_F(TimelineOptionsTest, WithoutAFileTheOthersAreNoted) {

@@ -59,13 +59,9 @@ void append_visible(std::string& out, std::string_view line) {
   if (has_colour) out.append(kResetColour);
 }
 
-void append_quoted(std::string& out, std::string_view line, bool is_terminal) {
+void append_quoted(std::string& out, std::string_view line) {
   out += "  | ";
-  if (is_terminal) {
-    append_visible(out, line);
-  } else {
-    out += line;
-  }
+  append_visible(out, line);
   out += '\n';
 }
 

@@ -1,6 +1,6 @@
-// Bytes of a worker as they may be shown on a terminal. Text, tabs and colours pass; what could
-// move the cursor, set the title, reach the clipboard or talk to the terminal becomes visible:
-// "\x1b". Pure.
+// Bytes of a worker as they may be shown on a terminal, also later, from a log. Text, tabs and
+// colours pass; what could move the cursor, set the title, reach the clipboard or talk to the
+// terminal becomes visible: "\x1b". Pure.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace hvd {
 // Appends one line, or a part of one, without its line end. Colours are reset at its end.
 void append_visible(std::string& out, std::string_view line);
 
-// "  | line" with its end, as reports quote a worker; as it is where it does not go to a terminal.
-void append_quoted(std::string& out, std::string_view line, bool is_terminal);
+// "  | line" with its end, as reports quote a worker.
+void append_quoted(std::string& out, std::string_view line);
 
 }  // namespace hvd

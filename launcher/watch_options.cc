@@ -4,8 +4,10 @@
 
 #include <string_view>
 
+#include "base/replace_all.h"
 #include "launcher/argv_scan.h"
 #include "launcher/duration.h"
+#include "launcher/placeholders.h"
 #include "launcher/shell_words.h"
 
 namespace hvd {
@@ -34,13 +36,7 @@ Result<void> set_hook(WatchRequest& request, std::string_view text) {
                       show(text));
   }
   request.hook = std::move(*words);
-  return {};
-}
-
-void replace_all(std::string& word, std::string_view name, const std::string& value) {
-  for (std::size_t at = 0; (at = word.find(name, at)) != std::string::npos; at += value.size()) {
-    word.replace(at, name.size(), value);
-  }
+  return check_placeholders(request.hook, {"{pid}", "{rank}", "{host}"}, "--on-stall");
 }
 
 }  // namespace
@@ -61,6 +57,13 @@ Result<void> set_watch_option(WatchRequest& request, const Occurrence& it) {
     default:
       return assign(request.gpu_period, duration_of(it, kGpuLimits));
   }
+}
+
+Result<void> check_hook(const WatchRequest& request, bool has_limit) {
+  if (request.hook.empty() || request.stall_timeout || has_limit) return {};
+  return make_error(ExitCode::kUsage,
+                    "--on-stall runs only before a job is stopped that hangs; give --stall-timeout "
+                    "TIME or --timeout TIME as well");
 }
 
 std::vector<std::string> hook_words(const std::vector<std::string>& hook, std::uint32_t rank,

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "launcher/options.h"
+#include "tests/support/parsed_options.h"
 
 namespace hvd {
 namespace {
@@ -10,14 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-Result<Options> parse(std::vector<std::string> words) {
-  words.insert(words.begin(), "hvdrun");
-  words.emplace_back("true");
-  return parse_options(words, {});
-}
 
 TEST(WatchOptions, AreOffUnlessAskedFor) {
   const auto options = parse({});
@@ -39,23 +32,26 @@ TEST(WatchOptions, TimesAndWords) {
 }
 
 TEST(WatchOptions, ErrorsNameTheOptionAndTheRemedy) {
-  const struct {
-    std::vector<std::string> words;
-    const char* text;
-  } cases[] = {
+  expect_usage_errors({
       {{"--stall-timeout", "0.5"}, "--stall-timeout"},
       {{"--stall-timeout", "soon"}, "--stall-timeout"},
       {{"--on-stall", "  "},
        "no program is named; write it as in --on-stall 'py-spy dump --pid {pid}'"},
       {{"--on-stall", "a 'b"}, "--on-stall"},
       {{"--gpu-stats", "0.01"}, "--gpu-stats"},
-  };
-  for (const auto& c : cases) {
-    const auto options = parse(c.words);
-    ASSERT_FALSE(options) << c.text;
-    EXPECT_EQ(options.error().code, ExitCode::kUsage);
-    EXPECT_THAT(options.error().message, HasSubstr(c.text));
-  }
+      {{"--gpu-stats", "0"}, "write a duration from 0.1 s"},
+      {{"--stall-timeout", "5", "--on-stall", "dump {foo}"},
+       "there is no {foo}; replaced are {pid}, {rank}, {host}"},
+      {{"--on-stall", "dump {pid}"}, "give --stall-timeout TIME or --timeout TIME as well"},
+  });
+}
+
+TEST(WatchOptions, AHookNeedsAnOccasion) {
+  EXPECT_TRUE(parse({"--on-stall", "dump", "--timeout", "9"}));
+  EXPECT_TRUE(parse({"--on-stall", "dump", "-x", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=9"}));
+  EXPECT_FALSE(parse({"--on-stall", "dump", "-x", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=0"}));
+  EXPECT_TRUE(parse_options({"hvdrun", "--on-stall", "dump", "true"},
+                            {{"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "9"}}));
 }
 
 TEST(HookWords, RankAndHostAreReplacedAndThePidIsLeftToTheNode) {

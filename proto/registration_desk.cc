@@ -3,25 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/plural.h"
 #include "proto/registration_table.h"
+#include "proto/waiting.h"
 
 namespace hvd {
 namespace {
-
-constexpr std::size_t kMaxMissingNamed = 16;
-constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 7);
-constexpr std::chrono::milliseconds kAnswerAhead{500};
-
-// A little before the caller's own deadline, so that the answer with the names still reaches it.
-SteadyTime deadline_of(std::int64_t timeout_ms, SteadyTime now) {
-  const auto wanted = std::clamp<std::chrono::milliseconds>(
-      std::chrono::milliseconds(timeout_ms), std::chrono::milliseconds(0), kLongestWait);
-  return now + wanted - std::min(wanted / 10, kAnswerAhead);
-}
 
 v1::StoreReply reply_of(v1::StoreStatus status, std::string text) {
   v1::StoreReply reply;
@@ -56,7 +45,7 @@ StoreAnswers RegistrationDesk::take(std::uint32_t node, std::uint64_t id,
     out.push_back(answer_to(
         old->second.id, reply_of(v1::STORE_STATUS_CONFLICT, "the same process registered again")));
   }
-  const SteadyTime deadline = deadline_of(request.timeout_ms(), now);
+  const SteadyTime deadline = answer_deadline(request.timeout_ms(), now);
   if (!start_deadline_) start_deadline_ = deadline;
   if (wrong) {
     refuse(*wrong, false, out);

@@ -2,16 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "proto/waiting.h"
 
 namespace hvd {
 namespace {
 
 namespace v1 = hvdrun::v1;
-
-constexpr std::size_t kMaxMissingNamed = 16;
-constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 7);
-constexpr std::chrono::milliseconds kAnswerAhead{500};
 
 void answer(StoreAnswers& out, std::pair<std::uint32_t, std::uint64_t> id, v1::StoreStatus status,
             std::string text = {}) {
@@ -20,14 +16,6 @@ void answer(StoreAnswers& out, std::pair<std::uint32_t, std::uint64_t> id, v1::S
   answer.reply.set_id(id.second);
   answer.reply.set_status(status);
   answer.reply.set_text(std::move(text));
-}
-
-// A little before the caller's own deadline: its call ends there without a word, and only our
-// answer names what is missing.
-SteadyTime deadline_of(std::int64_t timeout_ms, SteadyTime now) {
-  const std::chrono::milliseconds wanted = std::clamp<std::chrono::milliseconds>(
-      std::chrono::milliseconds(timeout_ms), std::chrono::milliseconds(0), kLongestWait);
-  return now + wanted - std::min(wanted / 10, kAnswerAhead);
 }
 
 std::string missing_text(const std::set<std::uint32_t>& came, std::uint32_t size) {
@@ -63,6 +51,7 @@ StoreAnswers RendezvousStore::handle(std::uint32_t node, const v1::StoreRequest&
       forget({node, request.cancel()});
       break;
     case v1::StoreRequest::kRegistration:  // the registration desk's
+    case v1::StoreRequest::kFence:         // the PMI fence's
     case v1::StoreRequest::OP_NOT_SET:
       answer(out, id, v1::STORE_STATUS_CONFLICT, "the store does not know this request");
       break;
@@ -140,7 +129,7 @@ void RendezvousStore::get(RequestId id, const v1::StoreGet& get, SteadyTime now,
     out.back().reply.set_value(found->second);
     return;
   }
-  const Waiting waiting{name, deadline_of(get.timeout_ms(), now), std::nullopt};
+  const Waiting waiting{name, answer_deadline(get.timeout_ms(), now), std::nullopt};
   if (get.timeout_ms() <= 0) return time_out(id, waiting, out);
   wait(id, waiting);
 }
@@ -170,7 +159,7 @@ void RendezvousStore::barrier(RequestId id, const v1::StoreBarrier& request, Ste
   open.size = request.size();
   open.came.insert(request.rank());
   open.waiting.emplace(request.rank(), id);
-  const Waiting waiting{name, deadline_of(request.timeout_ms(), now), request.rank()};
+  const Waiting waiting{name, answer_deadline(request.timeout_ms(), now), request.rank()};
   wait(id, waiting);
   // Only ranks that still wait pass together: one that has given up does not know of it.
   if (open.waiting.size() < open.size) return;

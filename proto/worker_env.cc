@@ -1,33 +1,28 @@
 #include "proto/worker_env.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 
 namespace hvd {
 namespace {
 
 // The person's and the session's own, which mean another thing on a node.
-constexpr std::array kDeniedNames = {
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "HOSTNAME",
-    "PWD",
-    "OLDPWD",
-    "SHLVL",
-    "_",
-    "TMPDIR",
-    "DISPLAY",
-    "WAYLAND_DISPLAY",
-    "XAUTHORITY",
-    "MAIL",
-    "TERM_SESSION_ID",
-    // rank variables of torch, Horovod, MPI and PMI launchers and of DeepSpeed
+constexpr std::array kPersonalNames = {
+    "HOME",       "USER",   "LOGNAME",         "SHELL",
+    "HOSTNAME",   "PWD",    "OLDPWD",          "SHLVL",
+    "_",          "TMPDIR", "DISPLAY",         "WAYLAND_DISPLAY",
+    "XAUTHORITY", "MAIL",   "TERM_SESSION_ID",
+};
+constexpr const char* kOwnPrefix = "HVDRUN_";
+constexpr std::array kPersonalPrefixes = {"SSH_", "XDG_", "DBUS_", kOwnPrefix};
+
+// Rank variables of torch, Horovod, MPI and PMI launchers and of DeepSpeed.
+constexpr std::array kLauncherNames = {
     "RANK",
     "WORLD_SIZE",
     "LOCAL_RANK",
@@ -61,22 +56,59 @@ constexpr std::array kDeniedNames = {
     "MPI_LOCALNRANKS",
     "ACCELERATE_PROCESS_INDEX",
 };
-constexpr std::array kDeniedPrefixes = {
-    "SSH_",           "XDG_",        "DBUS_",      "HVDRUN_",   "TORCHELASTIC_", "OMPI_COMM_WORLD_",
-    "OMPI_UNIVERSE_", "OMPI_WORLD_", "PMI_",       "PMIX_",     "PRTE_",         "HYDRA_",
-    "SLURM_",         "SLURMD_",     "FLUX_TASK_", "FLUX_JOB_", "PALS_",         "MPIEXEC_",
-    "JSM_NAMESPACE_",
+constexpr std::array kLauncherPrefixes = {
+    "TORCHELASTIC_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "OMPI_WORLD_", "PMI_",       "PMIX_",
+    "PRTE_",         "HYDRA_",           "SLURM_",         "SLURMD_",     "FLUX_TASK_", "FLUX_JOB_",
+    "PALS_",         "MPIEXEC_",         "JSM_NAMESPACE_",
 };
+
+template <typename Names, typename Prefixes>
+bool is_listed(std::string_view name, const Names& names, const Prefixes& prefixes) {
+  const auto is_name = [name](const char* listed) { return name == listed; };
+  const auto is_prefix = [name](const char* listed) { return name.starts_with(listed); };
+  return std::any_of(names.begin(), names.end(), is_name) ||
+         std::any_of(prefixes.begin(), prefixes.end(), is_prefix);
+}
+
+// The last rule whose pattern matches; nullptr: none does.
+const EnvRule* deciding_rule(std::string_view name, const std::vector<EnvRule>& rules) {
+  const auto found = std::find_if(rules.rbegin(), rules.rend(), [name](const EnvRule& rule) {
+    return matches_pattern(rule.pattern, name);
+  });
+  return found == rules.rend() ? nullptr : &*found;
+}
+
+// "10.1.0.1:61000", "[fd00::1]:61000".
+std::string host_and_port(std::string_view host, std::uint32_t port) {
+  const bool is_bare_v6 = host.find(':') != std::string_view::npos;
+  return is_bare_v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
 
 }  // namespace
 
-bool is_denied(std::string_view name) {
-  const auto is_name = [name](const char* denied) { return name == denied; };
-  const auto is_prefix = [name](const char* denied) {
-    return name.substr(0, std::strlen(denied)) == denied;
-  };
-  return std::any_of(kDeniedNames.begin(), kDeniedNames.end(), is_name) ||
-         std::any_of(kDeniedPrefixes.begin(), kDeniedPrefixes.end(), is_prefix);
+bool is_personal(std::string_view name) {
+  return is_listed(name, kPersonalNames, kPersonalPrefixes);
+}
+
+std::string personal_names() {
+  return fmt::format("{}, {}*", fmt::join(kPersonalNames, ", "),
+                     fmt::join(kPersonalPrefixes, "*, "));
+}
+
+bool is_of_another_launcher(std::string_view name) {
+  return is_listed(name, kLauncherNames, kLauncherPrefixes);
+}
+
+bool is_denied(std::string_view name) { return is_personal(name) || is_of_another_launcher(name); }
+
+bool matches_pattern(std::string_view pattern, std::string_view name) {
+  return ::fnmatch(std::string(pattern).c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0;
+}
+
+bool does_travel(std::string_view name, const std::vector<EnvRule>& rules) {
+  if (name.starts_with(kOwnPrefix)) return false;
+  const EnvRule* rule = deciding_rule(name, rules);
+  return rule != nullptr ? rule->is_allow : !is_denied(name);
 }
 
 EnvList split_environ(const char* const* environ) {
@@ -90,12 +122,24 @@ EnvList split_environ(const char* const* environ) {
   return result;
 }
 
-EnvList filter_launcher_env(const EnvList& environment) {
+EnvList filter_launcher_env(const EnvList& environment, const std::vector<EnvRule>& rules) {
   EnvList result;
   for (const auto& variable : environment) {
-    if (!is_denied(variable.first)) result.push_back(variable);
+    if (does_travel(variable.first, rules)) result.push_back(variable);
   }
   return result;
+}
+
+std::vector<std::string> kept_from_local_ranks(const EnvList& environment,
+                                               const std::vector<EnvRule>& rules) {
+  std::vector<std::string> names(kOwnGrpcNames.begin(), kOwnGrpcNames.end());
+  for (const auto& [name, value] : environment) {
+    const EnvRule* rule = deciding_rule(name, rules);
+    const bool is_nodes_own = is_personal(name) || name == "PATH";
+    const bool is_denied_by_rule = rule != nullptr && !rule->is_allow && !is_nodes_own;
+    if (is_denied_by_rule || name.starts_with(kOwnPrefix)) names.push_back(name);
+  }
+  return names;
 }
 
 EnvList rank_env(const RankPlace& place, const AttemptPlace& attempt) {
@@ -112,6 +156,9 @@ EnvList rank_env(const RankPlace& place, const AttemptPlace& attempt) {
       {"ROLE_NAME", "default"},
       {"TORCHELASTIC_RESTART_COUNT", text(attempt.restart_count)},
       {"TORCHELASTIC_MAX_RESTARTS", text(attempt.max_restarts)},
+      {"LOCAL_SIZE", text(place.local_size)},
+      {"CROSS_RANK", text(place.cross_rank)},
+      {"CROSS_SIZE", text(place.cross_size)},
       {"HOROVOD_HOSTNAME", place.host},
       {"HOROVOD_RANK", text(place.rank)},
       {"HOROVOD_SIZE", text(place.size)},
@@ -127,21 +174,40 @@ EnvList node_env(std::string_view job_id, std::uint32_t node, std::string_view m
   return {
       {"MASTER_ADDR", std::string(master_addr)},
       {"MASTER_PORT", fmt::format_int(master_port).str()},
+      {"MASTER_HOST", host_and_port(master_addr, master_port)},
       {"HVDRUN_JOB_ID", std::string(job_id)},
       {"HVDRUN_NODE", fmt::format_int(node).str()},
       {"HVDRUN_ADDRESS", std::string(address)},
   };
 }
 
+EnvList torchelastic_env(std::string_view job_id) {
+  return {{"TORCHELASTIC_RUN_ID", std::string(job_id)}, {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
+}
+
 EnvList node_env_if_unset(std::uint32_t local_size, std::uint32_t num_nodes,
                           std::string_view interface) {
-  EnvList result = {{"PYTHONUNBUFFERED", "1"}};
+  EnvList result = {{"PYTHONUNBUFFERED", "1"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
   if (local_size > 1) result.emplace_back("OMP_NUM_THREADS", "1");
   if (num_nodes > 1 && !interface.empty()) {
     result.emplace_back("GLOO_SOCKET_IFNAME", std::string(interface));
     result.emplace_back("NCCL_SOCKET_IFNAME", fmt::format("={}", interface));
   }
   return result;
+}
+
+EnvList horovod_env(std::string_view address, std::uint32_t port) {
+  return {
+      {"HOROVOD_GLOO_RENDEZVOUS_ADDR", std::string(address)},
+      {"HOROVOD_GLOO_RENDEZVOUS_PORT", fmt::format_int(port).str()},
+      {"HOROVOD_CONTROLLER", "gloo"},
+      {"HOROVOD_CPU_OPERATIONS", "gloo"},
+  };
+}
+
+EnvList horovod_env_if_unset(std::string_view interface) {
+  if (interface.empty()) return {};
+  return {{"HOROVOD_GLOO_IFACE", std::string(interface)}};
 }
 
 EnvList merge_env(const std::vector<const EnvList*>& layers, const EnvList& if_unset) {
@@ -159,6 +225,10 @@ std::optional<std::string> find_env(const EnvList& environment, std::string_view
                                   [name](const auto& variable) { return variable.first == name; });
   if (found == environment.rend()) return std::nullopt;
   return found->second;
+}
+
+std::string env_value(const EnvList& environment, std::string_view name) {
+  return find_env(environment, name).value_or("");
 }
 
 }  // namespace hvd

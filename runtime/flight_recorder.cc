@@ -7,7 +7,7 @@
 namespace hvd {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const char* state_name(FlightState state) {
   switch (state) {
@@ -21,14 +21,16 @@ const char* state_name(FlightState state) {
   return "";
 }
 
-Json time_or_null(Nanos time) { return time == Nanos::zero() ? Json(nullptr) : Json(time.count()); }
+OrderedJson time_or_null(Nanos time) {
+  return time == Nanos::zero() ? OrderedJson(nullptr) : OrderedJson(time.count());
+}
 
-Json entry_json(const FlightEntry& entry) {
+OrderedJson entry_json(const FlightEntry& entry) {
   return {{"record_id", entry.sequence - 1},
           {"collective_seq_id", entry.sequence},
           {"op_id", entry.sequence},
           {"profiling_name", entry.operation},
-          {"bucket", entry.bucket < 0 ? Json(nullptr) : Json(entry.bucket)},
+          {"bucket", entry.bucket < 0 ? OrderedJson(nullptr) : OrderedJson(entry.bucket)},
           {"bytes", entry.num_bytes},
           {"state", state_name(entry.state)},
           {"time_created_ns", entry.created.count()},
@@ -91,12 +93,12 @@ std::vector<FlightEntry> FlightRecorder::entries() const {
 }
 
 std::string FlightRecorder::json(const FlightHeader& header) const {
-  Json dump = {{"version", "1.0"},    {"rank", header.rank},
-               {"size", header.size}, {"generation", header.generation},
-               {"host", header.host}, {"entries", Json::array()}};
+  OrderedJson dump = {{"version", "1.0"},    {"rank", header.rank},
+                      {"size", header.size}, {"generation", header.generation},
+                      {"host", header.host}, {"entries", OrderedJson::array()}};
   for (const FlightEntry& entry : entries()) dump["entries"].push_back(entry_json(entry));
   // Names are bytes of the program's: what is no UTF-8 must not cost the dump.
-  return dump.dump(1, ' ', false, Json::error_handler_t::replace);
+  return dump.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace hvd

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace hvd {
 namespace {
@@ -58,9 +59,13 @@ bool is_laid_out_like(const at::Tensor& gradient, const at::Tensor& view) {
 // mean nothing: a single other pair would make it a kernel for each.
 class CopyList {
  public:
-  void add(const at::Tensor& view, const at::Tensor& gradient) {
+  explicit CopyList(std::size_t max_pairs) {
+    to_.reserve(max_pairs);
+    from_.reserve(max_pairs);
+  }
+  void add(const at::Tensor& view, at::Tensor gradient) {
     if (gradient.strides() == view.strides()) {
-      push(view, gradient);
+      push(view, std::move(gradient));
     } else if (is_laid_out_like(gradient, view)) {
       push(view, gradient.as_strided(view.sizes(), view.strides()));
     } else {
@@ -72,9 +77,9 @@ class CopyList {
   }
 
  private:
-  void push(const at::Tensor& to, const at::Tensor& from) {
+  void push(const at::Tensor& to, at::Tensor from) {
     to_.push_back(to);
-    from_.push_back(from);
+    from_.push_back(std::move(from));
   }
   std::vector<at::Tensor> to_, from_;
 };
@@ -130,18 +135,20 @@ SyncBucket make_bucket(std::vector<std::size_t> parameters, const std::vector<at
 
 std::int64_t fill_bucket(SyncBucket& bucket, const std::vector<at::Tensor>& tensors,
                          std::span<const double> riders) {
-  const at::NoGradGuard no_grad;
-  CopyList copies;
+  // Past autograd's kernels, whose bookkeeping for each tensor of a list takes backward's thread
+  // longer than the launch of the copy.
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  CopyList copies(bucket.views.size());
   std::int64_t num_missing = 0;
   for (std::size_t i = 0; i < bucket.views.size(); ++i) {
-    at::Tensor& gradient = tensors[bucket.parameters[i]].mutable_grad();
+    at::Tensor& slot = tensors[bucket.parameters[i]].mutable_grad();
+    at::Tensor gradient = std::exchange(slot, bucket.views[i]);
     if (gradient.defined()) {
-      copies.add(bucket.views[i], gradient);
+      copies.add(bucket.views[i], std::move(gradient));
     } else {
       bucket.views[i].zero_();
       ++num_missing;
     }
-    gradient = bucket.views[i];
   }
   copies.run();
   if (bucket.riders.defined()) write_riders(bucket.riders, riders);

@@ -42,6 +42,11 @@ at::TensorOptions options_of(const at::Tensor& tensor) {
   return at::TensorOptions().dtype(tensor.scalar_type()).device(tensor.device());
 }
 
+at::Tensor gradients_of(const SyncBucket& bucket) {
+  const std::int64_t num_riders = bucket.riders.defined() ? bucket.riders.numel() : 0;
+  return bucket.flat.narrow(0, 0, bucket.flat.numel() - num_riders);
+}
+
 bool has_room_for_riders(at::ScalarType type) { return type == at::kFloat || type == at::kDouble; }
 
 }  // namespace
@@ -198,6 +203,7 @@ void GradientSynchronizer::Core::add_bucket(std::vector<std::size_t> parameters,
   for (std::size_t i = 0; i < bucket.views.size(); ++i) {
     gradients_[bucket.parameters[i]] = bucket.views[i];
   }
+  if (!bucket.views.empty()) flat_gradients_.push_back(gradients_of(bucket));
 }
 
 // The current stream waits for all that gradients of the bucket came on.

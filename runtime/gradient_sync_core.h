@@ -37,6 +37,7 @@ class GradientSynchronizer::Core {
 
   // The trainer's thread, between finish() and the next backward.
   [[nodiscard]] const std::vector<at::Tensor>& gradients() const { return gradients_; }
+  [[nodiscard]] const std::vector<at::Tensor>& flat_gradients() const { return flat_gradients_; }
   [[nodiscard]] at::Tensor riders() const { return mean_riders_; }
   [[nodiscard]] std::int64_t num_missing() const { return num_missing_; }
   [[nodiscard]] std::vector<std::vector<std::string>> bucket_names() const;
@@ -79,6 +80,7 @@ class GradientSynchronizer::Core {
   std::vector<std::unique_ptr<StageTimes>> times_;  // of buckets that are not posted
   std::vector<std::vector<c10::Stream>> streams_;   // that gradients of a bucket came on
   std::vector<at::Tensor> gradients_;
+  std::vector<at::Tensor> flat_gradients_;
   at::Tensor mean_riders_;
 
   SyncReport report_;

@@ -18,7 +18,7 @@ using test::small_buckets;
 using test::with_ranks;
 using testing::HasSubstr;
 
-LinearModel some_model() {
+LinearModel four_parameters() {
   LinearModel model;
   model.add("stem.weight", {4, 3});
   model.add("body.weight", {9, 4});
@@ -37,7 +37,7 @@ at::Tensor loss_of(const LinearModel& model, int rank, int step) {
 std::string refusal(const std::function<void(LinearModel&, SyncOptions&)>& change) {
   std::vector<std::string> messages(3);
   with_ranks(3, [&](Communicator& data, Communicator& control) {
-    LinearModel model = some_model();
+    LinearModel model = four_parameters();
     SyncOptions options = small_buckets();
     if (data.rank() == 1) change(model, options);
     const auto begin = std::chrono::steady_clock::now();
@@ -108,7 +108,7 @@ TEST(GradientSyncFailure, AParameterThatCannotBeSynchronisedIsNamed) {
 
 TEST(GradientSyncFailure, ASecondBackwardThatCommunicatesIsAnErrorThatNamesAParameter) {
   with_ranks(2, [&](Communicator& data, Communicator& control) {
-    LinearModel model = some_model();
+    LinearModel model = four_parameters();
     const auto synchronizer = make_synchronizer(model, data, control, small_buckets());
     loss_of(model, data.rank(), 0).backward();
     ASSERT_TRUE(synchronizer->finish());
@@ -131,7 +131,7 @@ TEST(GradientSyncFailure, CallsInTheWrongOrderAreErrors) {
   const auto alone = single_communicator();
   const auto error_of =
       [&](const std::function<void(LinearModel&, GradientSynchronizer&)>& misuse) {
-        LinearModel model = some_model();
+        LinearModel model = four_parameters();
         const auto synchronizer = make_synchronizer(model, *alone, *alone, small_buckets());
         loss_of(model, 0, 0).backward();
         EXPECT_TRUE(synchronizer->finish());
@@ -160,7 +160,7 @@ TEST(GradientSyncFailure, CallsInTheWrongOrderAreErrors) {
 
 TEST(GradientSyncFailure, AStepThatIsGivenUpIsFollowedByAGoodOne) {
   with_ranks(2, [&](Communicator& data, Communicator& control) {
-    LinearModel model = some_model();
+    LinearModel model = four_parameters();
     const auto synchronizer = make_synchronizer(model, data, control, small_buckets());
     for (int step = 0; step < 2; ++step) {
       loss_of(model, data.rank(), step).backward();
@@ -186,7 +186,7 @@ void lose_rank_one(int fatal_step, bool is_silent) {
     const auto index = static_cast<std::size_t>(rank);
     SyncOptions options = small_buckets();
     options.timeout = milliseconds(1000);
-    LinearModel model = some_model();
+    LinearModel model = four_parameters();
     auto synchronizer = make_synchronizer(model, *data[index], *control[index], options);
     for (int step = 0; step < fatal_step; ++step) {
       loss_of(model, rank, step).backward();

@@ -77,7 +77,7 @@ struct Gate : torch::autograd::Function<Gate> {
 };
 
 // Ready in the order a, b, c; each a bucket.
-LinearModel some_model() {
+LinearModel three_buckets() {
   LinearModel model;
   model.add("c", {64});
   model.add("b", {32});
@@ -109,7 +109,7 @@ void run_first_step(LinearModel& model, GradientSynchronizer& synchronizer,
 
 TEST(GradientSyncOverlap, AFullBucketIsSentWhileBackwardGoesOn) {
   StubbornCommunicator communicator;
-  LinearModel model = some_model();
+  LinearModel model = three_buckets();
   const auto synchronizer = make_synchronizer(model, communicator, communicator, a_bucket_each());
   run_first_step(model, *synchronizer, communicator);
   // The gradients of b and c come only after a's all-reduce, which is not over, has begun.
@@ -132,7 +132,7 @@ TEST(GradientSyncOverlap, TheBoardSaysWhatIsAwaitedAndWhatIsLacking) {
   StubbornCommunicator communicator;
   ActivityBoard board;
   FlightRecorder recorder;
-  LinearModel model = some_model();
+  LinearModel model = three_buckets();
   SyncOptions options = a_bucket_each();
   options.board = &board;
   options.recorder = &recorder;

@@ -31,6 +31,9 @@ Result<void> GradientSynchronizer::finish() { return core_->finish(); }
 const std::vector<at::Tensor>& GradientSynchronizer::gradients() const {
   return core_->gradients();
 }
+const std::vector<at::Tensor>& GradientSynchronizer::flat_gradients() const {
+  return core_->flat_gradients();
+}
 at::Tensor GradientSynchronizer::riders() const { return core_->riders(); }
 std::int64_t GradientSynchronizer::num_missing() const { return core_->num_missing(); }
 void GradientSynchronizer::reset() { core_->reset(); }

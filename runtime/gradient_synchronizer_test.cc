@@ -88,6 +88,31 @@ TEST(GradientSynchronizer, OneRankAloneFillsItsBucketsAndSendsNothing) {
   EXPECT_EQ(synchronizer->bytes_on_wire(), 0U);
 }
 
+TEST(GradientSynchronizer, FlatGradientsAreTheSameMemoryWithoutTheRiders) {
+  with_ranks(2, [&](Communicator& data, Communicator& control) {
+    LinearModel model = some_model();
+    SyncOptions options = small_buckets();
+    options.num_riders = 3;
+    const auto synchronizer = make_synchronizer(model, data, control, options);
+    for (int step = 0; step < 2; ++step) {
+      synchronizer->set_riders(std::vector<double>{1000, 2000, 3000});
+      ASSERT_TRUE(run_step(model, *synchronizer, data.rank(), step));
+      double squares = 0;
+      for (const at::Tensor& flat : synchronizer->flat_gradients()) {
+        squares += flat.square().sum().item<double>();
+        flat.mul_(2);
+      }
+      double twice = 0;
+      for (const auto& p : model.parameters()) {
+        twice += p.tensor.grad().square().sum().item<double>();
+      }
+      EXPECT_NEAR(twice, 4 * squares, 1e-9 * twice);
+      EXPECT_EQ(synchronizer->riders()[2].item<double>(), 3000);
+      synchronizer->reset();
+    }
+  });
+}
+
 TEST(GradientSynchronizer, GradientsKeepTheStridesOfTheirParameters) {
   with_ranks(2, [&](Communicator& data, Communicator& control) {
     LinearModel model = some_model();

@@ -12,27 +12,23 @@ namespace {
 
 constexpr std::size_t kMaxName = 100;
 
-std::string text_of(const EnvList& environment, const char* name) {
-  return find_env(environment, name).value_or("");
-}
-
 // torchrun's own word for "no name was given" is "none".
 std::string torchrun_name(const EnvList& environment) {
-  const std::string run = text_of(environment, "TORCHELASTIC_RUN_ID");
+  const std::string run = env_value(environment, "TORCHELASTIC_RUN_ID");
   return run.empty() || run == "none" ? "" : "torchrun run " + run;
 }
 
 std::string srun_name(const EnvList& environment) {
-  const std::string job = text_of(environment, "SLURM_JOB_ID");
-  std::string step = text_of(environment, "SLURM_STEP_ID");
-  if (step.empty()) step = text_of(environment, "SLURM_STEPID");
+  const std::string job = env_value(environment, "SLURM_JOB_ID");
+  std::string step = env_value(environment, "SLURM_STEP_ID");
+  if (step.empty()) step = env_value(environment, "SLURM_STEPID");
   return job.empty() || step.empty() ? "" : fmt::format("srun step {}.{}", job, step);
 }
 
 // Of PMIx (Open MPI from 4 on), of older ones, of PMI-1 where it has one.
 std::string mpirun_name(const EnvList& environment) {
   for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}) {
-    const std::string job = text_of(environment, name);
+    const std::string job = env_value(environment, name);
     if (!job.empty()) return "mpirun job " + job;
   }
   return "";
@@ -40,9 +36,9 @@ std::string mpirun_name(const EnvList& environment) {
 
 // RANK and WORLD_SIZE by hand, of each task of a step.
 bool is_rank_of_step(const EnvList& environment, const Place& place) {
-  std::string size = text_of(environment, "SLURM_STEP_NUM_TASKS");
-  if (size.empty()) size = text_of(environment, "SLURM_NTASKS");
-  return text_of(environment, "SLURM_PROCID") == fmt::format_int(place.rank).str() &&
+  std::string size = env_value(environment, "SLURM_STEP_NUM_TASKS");
+  if (size.empty()) size = env_value(environment, "SLURM_NTASKS");
+  return env_value(environment, "SLURM_PROCID") == fmt::format_int(place.rank).str() &&
          size == fmt::format_int(place.size).str();
 }
 

@@ -133,7 +133,7 @@ Result<LaunchPlace> torch_place(const EnvList& environment, const char* launcher
     variables.fail(fmt::format("LOCAL_WORLD_SIZE={} is more than WORLD_SIZE={}", place.local_size,
                                place.size));
   }
-  found.group = find_env(environment, "GROUP_RANK").value_or("");
+  found.group = env_value(environment, "GROUP_RANK");
   found.generation =
       static_cast<std::uint32_t>(variables.optional("TORCHELASTIC_RESTART_COUNT", 0));
   const auto checked = variables.result();
@@ -152,7 +152,7 @@ Result<LaunchPlace> hvdrun_place(const EnvList& environment) {
   if (!checked) return tl::unexpected(checked.error());
   found->way = MeetingWay::kAgent;
   found->where = *find_env(environment, "HVDRUN_RENDEZVOUS");
-  found->address = find_env(environment, "HVDRUN_ADDRESS").value_or("");
+  found->address = env_value(environment, "HVDRUN_ADDRESS");
   if (found->address.empty()) found->address = "127.0.0.1";
   return found;
 }
@@ -202,7 +202,7 @@ Result<LaunchPlace> srun_place(const EnvList& environment) {
   variables.check_rank("SLURM_PROCID", place.rank, "SLURM_NTASKS", place.size);
   const auto checked = variables.result();
   if (!checked) return tl::unexpected(checked.error());
-  found.node = find_env(environment, "SLURM_NODEID").value_or("");
+  found.node = env_value(environment, "SLURM_NODEID");
   return found;
 }
 
@@ -308,8 +308,8 @@ Result<LaunchPlace> launch_place(const EnvList& environment, const std::string& 
     found->place.local_size = 1;
     found->place.cross_size = 1;
   }
-  if (found->address.empty()) found->address = find_env(environment, "HVDRUN_ADDRESS").value_or("");
-  found->place.host = find_env(environment, "HOROVOD_HOSTNAME").value_or("");
+  if (found->address.empty()) found->address = env_value(environment, "HVDRUN_ADDRESS");
+  found->place.host = env_value(environment, "HOROVOD_HOSTNAME");
   if (found->place.host.empty()) found->place.host = host;
   found->job = job_identity(environment, found->place);
   const auto chosen = choose_meeting(*found, environment);

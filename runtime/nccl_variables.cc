@@ -90,7 +90,7 @@ std::vector<std::string> nccl_variable_warnings(const EnvList& environment) {
 }
 
 bool allows_shared_gpu(const EnvList& environment) {
-  return find_env(environment, "HVDRUN_ALLOW_SHARED_GPU").value_or("") == "1";
+  return env_value(environment, "HVDRUN_ALLOW_SHARED_GPU") == "1";
 }
 
 EnvList nccl_defaults(const EnvList& environment, int rank) {

@@ -210,6 +210,7 @@ Result<void> Runtime::Impl::meet(SteadyTime deadline) {
   rendezvous = std::move(*opened);
   const auto registered = rendezvous->register_worker(facts, left_until(deadline));
   if (!registered) return start_error(registered.error(), WorkerExit::kInternal);
+  enter("connecting");  // what the first heartbeat says
   return start_monitor();
 }
 
@@ -235,7 +236,6 @@ Result<void> Runtime::Impl::start_monitor() {
 }
 
 Result<void> Runtime::Impl::connect(SteadyTime deadline) {
-  enter("connecting");
   auto connected = connect_ranks(*rendezvous, launch, left_until(deadline));
   if (!connected) return start_error(connected.error(), WorkerExit::kPeerLost);
   cpu = std::move(*connected);

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "runtime/timeline.h"
+#include "tests/support/trace_file.h"
 
 namespace hvd {
 namespace {
@@ -22,11 +23,6 @@ namespace fs = std::filesystem;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Json = nlohmann::json;
-
-Json read_trace(const std::string& path) {
-  std::ifstream file(path);
-  return Json::parse(file, nullptr, false);
-}
 
 TimelineOptions options_for(const std::string& path) {
   TimelineOptions options;

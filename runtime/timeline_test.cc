@@ -5,14 +5,13 @@
 #include <stdlib.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "runtime/json_array_file.h"
 #include "runtime/step_window.h"
 #include "runtime/trace_event.h"
+#include "tests/support/trace_file.h"
 
 namespace hvd {
 namespace {
@@ -23,15 +22,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using Json = nlohmann::json;
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-Json read_trace(const std::string& path) { return Json::parse(read_text(path), nullptr, false); }
 
 std::vector<std::string> names_of(const Json& trace) {
   std::vector<std::string> names;

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-constexpr milliseconds kAmple{20'000};
+constexpr milliseconds kAmpleWait{20'000};
 constexpr int kRanks = 3;
 
 // Ranks as threads, each with its own way through a folder.
@@ -49,7 +49,7 @@ class FolderRanksTest : public testing::Test {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back([&, rank] {
-        auto opened = open_rendezvous(launch_of(rank), kAmple);
+        auto opened = open_rendezvous(launch_of(rank), kAmpleWait);
         ASSERT_TRUE(opened) << opened.error().message;
         body(rank, **opened);
       });
@@ -75,15 +75,15 @@ TEST_F(FolderRanksTest, RegisterConnectAndCountTheirPlaces) {
   std::vector<float> sums(kRanks);
   std::vector<Place> places(kRanks);
   on_ranks([&](int rank, WorkerRendezvous& rendezvous) {
-    const auto registered = rendezvous.register_worker(registration_of(rank, "plan"), kAmple);
+    const auto registered = rendezvous.register_worker(registration_of(rank, "plan"), kAmpleWait);
     ASSERT_TRUE(registered) << registered.error().message;
     const LaunchPlace launch = launch_of(rank);
-    auto connected = connect_ranks(rendezvous, launch, kAmple);
+    auto connected = connect_ranks(rendezvous, launch, kAmpleWait);
     ASSERT_TRUE(connected) << connected.error().message;
     float& sum = sums[static_cast<std::size_t>(rank)];
     sum = static_cast<float>(rank + 1);
     ASSERT_TRUE((*connected)->all_reduce(&sum, 1, DataType::kFloat32, {}, {}));
-    const auto place = gather_place(**connected, launch, kAmple);
+    const auto place = gather_place(**connected, launch, kAmpleWait);
     ASSERT_TRUE(place);
     places[static_cast<std::size_t>(rank)] = *place;
     ASSERT_TRUE((*connected)->finalize({}));
@@ -104,7 +104,7 @@ TEST_F(FolderRanksTest, AnotherPlanIsRefusedOnAllRanks) {
   std::vector<std::string> reasons(kRanks);
   on_ranks([&](int rank, WorkerRendezvous& rendezvous) {
     const auto registered = rendezvous.register_worker(
-        registration_of(rank, rank == 1 ? "another plan" : "plan"), kAmple);
+        registration_of(rank, rank == 1 ? "another plan" : "plan"), kAmpleWait);
     ASSERT_FALSE(registered);
     EXPECT_EQ(registered.error().code, static_cast<ExitCode>(WorkerExit::kMismatch));
     reasons[static_cast<std::size_t>(rank)] = registered.error().message;
@@ -126,7 +126,7 @@ LaunchPlace tcp_launch(const std::string& host, int rank) {
 
 TEST(TcpMeeting, APlaceThatCannotBeOneIsRefusedAtOnce) {
   for (const int rank : {0, 1}) {
-    const auto opened = open_rendezvous(tcp_launch("no such host", rank), kAmple);
+    const auto opened = open_rendezvous(tcp_launch("no such host", rank), kAmpleWait);
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ExitCode::kUsage);
     EXPECT_THAT(opened.error().message, HasSubstr("host 'no such host' cannot be found"));
@@ -148,7 +148,7 @@ TEST(OwnAddress, OfAnotherMachineIsRefusedWhateverTheWay) {
     LaunchPlace launch = tcp_launch("127.0.0.1", 1);
     launch.way = way;
     launch.address = "192.0.2.7";
-    const auto opened = open_rendezvous(launch, kAmple);
+    const auto opened = open_rendezvous(launch, kAmpleWait);
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ExitCode::kUsage);
     EXPECT_THAT(opened.error().message, HasSubstr("HVDRUN_ADDRESS=192.0.2.7"));

@@ -5,6 +5,7 @@ set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 times=()
 failed=()
+causes=()
 
 step() {  # NAME COMMAND...
   local name=$1 begin=$SECONDS rc=0
@@ -18,6 +19,7 @@ step() {  # NAME COMMAND...
 
 summary() {
   printf '\n'
+  [ ${#causes[@]} -eq 0 ] || printf '==> %s\n' "${causes[@]}"
   printf '==> %s\n' "${times[@]}" "$(printf '%-12s %5d s' all $SECONDS)"
   if [ ${#failed[@]} -gt 0 ]; then
     echo "==> FAILED: ${failed[*]}" >&2
@@ -26,10 +28,17 @@ summary() {
   echo "==> all tests passed"
 }
 
+# What failed is told again at the end: a long log is read from there.
 run_ctest() {  # FOLDER ARGUMENT...
-  local folder=$1
+  local folder=$1 rc=0 cause
   shift
-  ctest --test-dir "$folder" --output-on-failure --no-tests=error "$@"
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error "$@" || rc=$?
+  if [ $rc -ne 0 ]; then
+    while IFS= read -r cause; do causes+=("$cause"); done < <(
+      grep -hE '^(FAIL|ERROR): |^[A-Za-z]*(Error|Exception): |^\[  FAILED  \] [^ ]+$|: Failure$' \
+        "$folder/Testing/Temporary/LastTest.log" | cut -c1-600 | head -n 40)
+  fi
+  return $rc
 }
 
 step packages scripts/deps.sh build test || summary
@@ -37,8 +46,13 @@ step wheel make --no-print-directory venv || summary
 if [ "${TRAINING:-ON}" != OFF ]; then step test-wheels scripts/venv.sh test || summary; fi
 step build make --no-print-directory build || summary
 step unit run_ctest build -L '^unit$' -j "$(nproc)"
+# The end-to-end tests mostly wait. What they leave of the processors builds meanwhile, and no more
+# than that: they assert times.
+chrt --idle 0 make --no-print-directory asan-build >build/asan-build.log 2>&1 &
+asan_build=$!
+finish_asan_build() { wait "$asan_build" || { tail -n 50 build/asan-build.log && false; }; }
 step end-to-end run_ctest build -LE '^(unit|long|training)$'
 if [ "${TRAINING:-ON}" != OFF ]; then step training run_ctest build -L '^training$'; fi
-step asan-build make --no-print-directory asan-build &&
+step asan-build finish_asan_build &&
   step asan-unit run_ctest build-asan -L '^unit$' -j "$(nproc)"
 summary

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <csignal>
-#include <unordered_map>
 
+#include "agent/shim/process_tree.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
 
@@ -21,51 +21,33 @@ constexpr Nanos kFirstPause = milliseconds(1);
 constexpr Nanos kLongestPause = milliseconds(100);
 constexpr int kEmptyLooks = 2;
 
-class Family {
- public:
-  explicit Family(const std::vector<ProcStat>& table) {
-    for (const ProcStat& process : table) by_pid_[process.pid] = {process.ppid, process.start_time};
-  }
-
-  // The chain of parents of `pid`, nearest first. A snapshot of moving processes may hold a loop,
-  // and a parent that came after its child: a number that was used again meanwhile.
-  template <typename Visit>
-  void climb(pid_t pid, Visit visit) const {
-    for (std::size_t step = 0; step <= by_pid_.size(); ++step) {
-      const auto child = by_pid_.find(pid);
-      if (child == by_pid_.end() || child->second.parent <= 0) return;
-      pid = child->second.parent;
-      const auto parent = by_pid_.find(pid);
-      if (parent != by_pid_.end() && parent->second.start_time > child->second.start_time) return;
-      if (!visit(pid)) return;
-    }
-  }
-
- private:
-  struct Entry {
-    pid_t parent = 0;
-    std::uint64_t start_time = 0;
-  };
-  std::unordered_map<pid_t, Entry> by_pid_;
-};
-
 struct Descent {
   bool is_descendant = false;
   bool is_excluded = false;
 };
 
-Descent trace(const Family& family, const Container& container, const std::set<pid_t>& supervisors,
-              pid_t pid) {
+Descent trace(const ProcessTree& tree, const Container& container,
+              const std::set<pid_t>& supervisors, pid_t pid) {
   Descent descent;
   descent.is_excluded = container.excluded.contains(pid);
   descent.is_descendant = supervisors.contains(pid);
-  family.climb(pid, [&](pid_t ancestor) {
+  tree.climb(pid, [&](pid_t ancestor) {
     descent.is_excluded |= container.excluded.contains(ancestor);
     descent.is_descendant |= supervisors.contains(ancestor);
     descent.is_descendant |= container.root > 0 && ancestor == container.root;
     return !descent.is_descendant && !descent.is_excluded;
   });
   return descent;
+}
+
+// A child that has cleared its environment is found through a parent that has not.
+void add_descendants(std::vector<ProcStat>& members, const ProcessTree& tree,
+                     const std::vector<const ProcStat*>& others, const std::set<pid_t>& marked) {
+  if (marked.empty()) return;
+  for (const ProcStat* process : others) {
+    const auto is_marked = [&](pid_t ancestor) { return marked.contains(ancestor); };
+    if (tree.find_ancestor(process->pid, is_marked) != 0) members.push_back(*process);
+  }
 }
 
 std::vector<ProcStat> supervisors_in(const std::vector<ProcStat>& table, std::string_view job_id,
@@ -79,11 +61,11 @@ std::vector<ProcStat> supervisors_in(const std::vector<ProcStat>& table, std::st
 }
 
 // The shim (or whoever asks) and everything above it.
-std::set<pid_t> find_untouchable(const Family& family, pid_t root) {
+std::set<pid_t> find_untouchable(const ProcessTree& tree, pid_t root) {
   std::set<pid_t> untouchable{1, getpid()};
   for (const pid_t pid : {root, getpid()}) {
     untouchable.insert(pid);
-    family.climb(pid, [&](pid_t ancestor) { return untouchable.insert(ancestor).second; });
+    tree.climb(pid, [&](pid_t ancestor) { return untouchable.insert(ancestor).second; });
   }
   return untouchable;
 }
@@ -93,19 +75,26 @@ std::set<pid_t> find_untouchable(const Family& family, pid_t root) {
 std::vector<ProcStat> select_members(const std::vector<ProcStat>& table, const Container& container,
                                      const std::function<bool(const ProcStat&)>& is_marked,
                                      const std::set<pid_t>& supervisors) {
-  const Family family(table);
-  const std::set<pid_t> untouchable = find_untouchable(family, container.root);
+  const ProcessTree tree(table);
+  const std::set<pid_t> untouchable = find_untouchable(tree, container.root);
   std::vector<ProcStat> members;
+  std::vector<const ProcStat*> others;
+  std::set<pid_t> marked;
   for (const ProcStat& process : table) {
     if (process.is_kernel_thread || !is_alive(process)) continue;
     if (untouchable.contains(process.pid)) continue;
-    const Descent descent = trace(family, container, supervisors, process.pid);
+    const Descent descent = trace(tree, container, supervisors, process.pid);
     if (descent.is_excluded) continue;
-    if (descent.is_descendant || container.sessions.contains(process.session) ||
-        container.listed.contains(process.pid) || is_marked(process)) {
+    const bool is_member = descent.is_descendant || container.sessions.contains(process.session) ||
+                           container.listed.contains(process.pid);
+    if (!is_member && is_marked(process)) marked.insert(process.pid);
+    if (is_member || marked.contains(process.pid)) {
       members.push_back(process);
+    } else {
+      others.push_back(&process);
     }
   }
+  add_descendants(members, tree, others, marked);
   return members;
 }
 

@@ -1,7 +1,8 @@
 // Which processes belong to this node's part of a job, and how those are killed that no cgroup
 // holds. Evidence, any one of: descent from the shim; membership in the session of a worker's
 // leader that has not been reaped; the job's mark in the environment (job id and node index
-// together: several agents may share one /proc, and each claims only its own); the job's cgroup.
+// together: several agents may share one /proc, and each claims only its own), or descent from who
+// bears it; the job's cgroup.
 // Never: the shim itself, its ancestors, kernel threads, what is excluded. A parent that is younger
 // than its child is none: its number has been used again since.
 //
@@ -44,6 +45,9 @@ struct Container {
 // there is none.
 inline constexpr const char* kByDescent = "descendants";
 inline constexpr const char* kByCgroup = "cgroup";
+
+// Between two looks at processes or cgroups whose end nobody signals.
+inline constexpr Nanos kLookPause = std::chrono::milliseconds(100);
 
 // Pure: the members among a table of processes, zombies left out. `is_marked` is asked only where
 // nothing else decides. `supervisors`: members themselves, and what descends from them.

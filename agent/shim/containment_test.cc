@@ -151,6 +151,18 @@ TEST(SelectMembers, TheMarkFindsWhatSomebodyElseStarted) {
   EXPECT_THAT(selected(table, shim_container(), {1'000'300}), ElementsAre(1'000'300));
 }
 
+TEST(SelectMembers, WhatDescendsFromAMarkedProcessNeedsNoMark) {
+  auto table = node_table();
+  table.push_back(process(1'000'302, 1'000'301, 1'000'302));  // listed before its parent
+  table.push_back(process(1'000'300, kAgent, 1'000'300));
+  table.push_back(process(1'000'301, 1'000'300, 1'000'301));
+  table.push_back(process(1'000'400, kAgent, 1'000'400));
+  EXPECT_THAT(selected(table, shim_container(), {1'000'300}),
+              ElementsAre(1'000'300, 1'000'302, 1'000'301));
+  EXPECT_THAT(selected(table, shim_container(), {kAgent}), IsEmpty())
+      << "the agent's own mark claims nobody";
+}
+
 TEST(SelectMembers, ASessionCountsOnlyWhileItIsHeld) {
   auto table = node_table();
   table.push_back(process(1'000'300, 1, 1'000'201));

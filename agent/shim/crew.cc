@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "agent/shim/spawn.h"
+#include "base/process_state.h"
 #include "base/sys.h"
 
 namespace hvd {
@@ -33,6 +34,8 @@ Crew::Crew(Poller& poller, LogPump& pump, Nanos drain, CrewListener& listener)
       pump_(pump),
       drain_(drain),
       listener_(listener),
+      pmi_(poller, [this](std::uint32_t rank,
+                          std::string piece) { listener_.on_pmi(rank, std::move(piece)); }),
       dev_null_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
 Crew::~Crew() {
@@ -88,12 +91,14 @@ void Crew::follow_set_up(Worker& worker) {
 void Crew::release_pipes(Worker& worker) {
   pump_.add(worker.rank, hvdrun::v1::STREAM_STDOUT, std::move(worker.out));
   pump_.add(worker.rank, hvdrun::v1::STREAM_STDERR, std::move(worker.err));
+  if (worker.pmi.is_valid()) pmi_.add(worker.rank, std::move(worker.pmi));
 }
 
 void Crew::fail(Worker& worker) {
   listener_.on_failed(worker);
   worker.out.reset();
   worker.err.reset();
+  worker.pmi.reset();
   pump_.add_ended(worker.rank, hvdrun::v1::STREAM_STDOUT);
   pump_.add_ended(worker.rank, hvdrun::v1::STREAM_STDERR);
 }
@@ -114,6 +119,7 @@ void Crew::reap_leader(Worker& worker) {
   worker.pidfd.reset();
   worker.handle(WorkerEvent::kReaped, ending.time);
   if (worker.state() == WorkerState::kFailed) return fail(worker);
+  pmi_.end_rank(worker.rank);
   listener_.on_ended(worker, ending);
   if (worker.out.is_valid()) release_pipes(worker);  // killed before its exec
   pump_.end_rank(worker.rank, ending.time + drain_);
@@ -178,6 +184,13 @@ UniqueFd Crew::take_input() {
   return {};
 }
 
+void Crew::answer_pmi(const hvdrun::v1::ShimPmi& answer) {
+  if (!answer.kill()) return pmi_.answer(answer.rank(), answer.data(), answer.close());
+  for (const Worker& worker : workers_) {
+    if (worker.rank == answer.rank() && worker.is_alive()) kill(-worker.pid, SIGKILL);
+  }
+}
+
 bool Crew::is_alone_in_group(const Worker& worker) const {
   return std::none_of(workers_.begin(), workers_.end(), [&worker](const Worker& other) {
     return &other != &worker && other.memory.group() == worker.memory.group();
@@ -188,7 +201,7 @@ void Crew::note_stopped(const std::vector<ProcStat>& members) {
   for (const ProcStat& member : members) {
     const auto found = by_pid_.find(member.pid);
     if (found == by_pid_.end() || !found->second->is_alive()) continue;
-    found->second->stood_still = member.state == 'T' || member.state == 't';
+    found->second->stood_still = is_stopped_state(member.state);
   }
 }
 

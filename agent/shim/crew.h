@@ -16,6 +16,7 @@
 #include "agent/shim/exit_report.h"
 #include "agent/shim/job_cgroup.h"
 #include "agent/shim/log_pump.h"
+#include "agent/shim/pmi_wires.h"
 #include "agent/shim/poller.h"
 #include "agent/shim/remains.h"
 #include "agent/shim/worker.h"
@@ -29,6 +30,8 @@ class CrewListener {
   virtual void on_started(const Worker& worker) = 0;
   virtual void on_failed(const Worker& worker) = 0;                // never ran; see worker.failure
   virtual void on_ended(const Worker& worker, Ending ending) = 0;  // its leader has been reaped
+  // A piece of what a worker says on its PMI descriptor, before its end.
+  virtual void on_pmi(std::uint32_t rank, std::string piece) = 0;
 };
 
 class Crew {
@@ -44,6 +47,10 @@ class Crew {
   // The write end of a worker's standard input, where one has a pipe; not valid: none has, or it
   // was taken.
   [[nodiscard]] UniqueFd take_input();
+
+  // To a worker's PMI descriptor; or its end, which it wants itself (MPI_Abort) and which is
+  // therefore not noted as a signal of ours.
+  void answer_pmi(const hvdrun::v1::ShimPmi& answer);
 
   // Reaps whatever has ended: leaders are reported, adopted orphans are not. After every SIGCHLD.
   void reap();
@@ -79,6 +86,7 @@ class Crew {
   LogPump& pump_;
   const Nanos drain_;
   CrewListener& listener_;
+  PmiWires pmi_;
   UniqueFd dev_null_;
   const std::string cgroup_mount_ = find_cgroup_mount();
   std::list<Worker> workers_;

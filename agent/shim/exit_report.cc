@@ -4,8 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 
 namespace hvd {
@@ -28,15 +27,6 @@ UniqueFd open_below(const std::string& dir, std::string_view relative) {
     at.reset(openat(at.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
   }
   return at;
-}
-
-// Where the kernel puts cores on this node, without the line's end.
-std::string read_core_pattern() {
-  const UniqueFd fd(open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC));
-  std::array<char, 256> text;
-  const ssize_t n = fd.is_valid() ? read(fd.get(), text.data(), text.size()) : 0;
-  std::string pattern(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
-  return pattern.substr(0, pattern.find('\n'));
 }
 
 }  // namespace
@@ -75,7 +65,9 @@ hvdrun::v1::ExitReport report_ending(const Worker& worker, const Ending& ending,
   } else {
     report.set_signalled(status);
     report.set_core_dumped(ending.info.si_code == CLD_DUMPED);
-    if (report.core_dumped()) report.set_core_pattern(read_core_pattern());
+    if (report.core_dumped()) {
+      report.set_core_pattern(read_first_line("/proc/sys/kernel/core_pattern"));
+    }
     if (status == SIGKILL) *report.mutable_oom() = ending.oom;
     report.set_signal_was_ours(worker.was_sent(status) || (status == SIGKILL && ending.was_swept));
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,13 +18,17 @@
 #include <memory>
 #include <utility>
 
+#include "agent/shim/folder_lock.h"
+#include "base/lines.h"
+#include "base/read_file.h"
+
 namespace hvd {
 namespace {
 
 constexpr Nanos kOldJobEnds = std::chrono::seconds(1);
 // Folders looked at for a job's: a machine has some hundreds.
 constexpr int kMaxFolders = 20'000;
-constexpr int kMaxDepth = 32;
+constexpr int kMaxDepth = 512;  // deeper than a path can be long, with names of some letters
 
 bool is_cgroup2(const char* path) {
   struct statfs info {};
@@ -89,8 +94,7 @@ void count_memory(const std::string& path) {
 std::optional<std::string> parse_own_cgroup(std::string_view text) {
   constexpr std::string_view kStart = "0::/";
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const std::string_view line = take_line(text);
     if (!line.starts_with(kStart)) continue;
     if (line.find("/..") != std::string_view::npos) return std::nullopt;
     return std::string(line.substr(kStart.size() - 1));
@@ -116,9 +120,7 @@ std::string find_cgroup_mount() {
 Result<std::string> own_cgroup() {
   const std::string mount = find_cgroup_mount();
   if (mount.empty()) return make_error("cgroup v2 is not mounted");
-  std::ifstream file("/proc/self/cgroup");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto path = parse_own_cgroup(text);
+  const auto path = parse_own_cgroup(read_small_file("/proc/self/cgroup"));
   if (!path) return make_error("our own cgroup cannot be seen below {}", mount);
   return *path == "/" ? mount : mount + *path;
 }
@@ -164,7 +166,9 @@ Result<JobCgroup> JobCgroup::make(const std::string& parent, std::string_view jo
   }
   auto made = open(path);
   if (!made) rmdir(path.c_str());
-  if (made) count_memory(path);
+  if (!made) return made;
+  count_memory(path);
+  made->lock_ = lock_folder(path, LOCK_SH);
   return made;
 }
 

@@ -80,6 +80,7 @@ class JobCgroup {
   std::string path_;
   UniqueFd kill_;
   UniqueFd events_;
+  UniqueFd lock_;  // of one that was made here
 };
 
 }  // namespace hvd

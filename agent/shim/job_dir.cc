@@ -14,7 +14,7 @@ namespace hvd {
 namespace {
 
 // Each level holds a descriptor; a job that nests deeper keeps its folder.
-constexpr int kMaxDepth = 64;
+constexpr int kMaxFolderDepth = 64;
 
 int open_directory(int parent, const char* name) {
   return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -32,7 +32,8 @@ std::vector<std::string> list_names(DIR* dir) {
 // Empties the directory that `fd` is open on, and closes it.
 void empty_directory(int fd, dev_t device, int depth) {
   struct stat status {};
-  const bool is_ours = fstat(fd, &status) == 0 && status.st_dev == device && depth < kMaxDepth;
+  const bool is_ours =
+      fstat(fd, &status) == 0 && status.st_dev == device && depth < kMaxFolderDepth;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(fdopendir(fd), closedir);
   if (!dir) {
     close(fd);

@@ -7,15 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <utility>
 
 namespace hvd {
-namespace {
-
-bool is_try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
-
-}  // namespace
 
 Link::Link(Poller& poller, UniqueFd socket, Handlers handlers)
     : poller_(poller), handlers_(std::move(handlers)), socket_(std::move(socket)) {

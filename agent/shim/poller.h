@@ -3,6 +3,7 @@
 // forget any descriptor, its own included.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,11 @@
 #include "base/unique_fd.h"
 
 namespace hvd {
+
+// Whether the last call on a non-blocking descriptor only came too early.
+[[nodiscard]] inline bool is_try_again() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
 
 class Poller {
  public:

@@ -49,18 +49,6 @@ std::string thread_file(pid_t thread, const char* name) {
   return fmt::format("task/{}/{}", thread, name);
 }
 
-// The entries of a folder of /proc that are numbers.
-std::vector<pid_t> numbers_in(const std::string& folder) {
-  std::vector<pid_t> numbers;
-  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
-  if (!dir) return numbers;
-  while (const dirent* entry = readdir(dir.get())) {
-    if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
-    numbers.push_back(std::atoi(entry->d_name));
-  }
-  return numbers;
-}
-
 // The numbers after the state, in order: ppid is field 4, the first of them.
 template <std::size_t N>
 bool parse_numbers(std::string_view text, std::array<long long, N>& numbers) {
@@ -89,6 +77,17 @@ bool holds_entry(std::string_view environ, std::string_view entry) {
 }
 
 }  // namespace
+
+std::vector<pid_t> numbers_in(const std::string& folder) {
+  std::vector<pid_t> numbers;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
+  if (!dir) return numbers;
+  while (const dirent* entry = readdir(dir.get())) {
+    if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
+    numbers.push_back(std::atoi(entry->d_name));
+  }
+  return numbers;
+}
 
 std::optional<ProcStat> parse_stat(std::string_view line) {
   const std::size_t open = line.find('(');
@@ -134,11 +133,16 @@ std::vector<ProcStat> read_process_table() {
   return table;
 }
 
-bool carries_mark(const ProcStat& process, std::string_view job_id, std::uint32_t node) {
+std::string read_environ(const ProcStat& process) {
   // Reading the memory of a process that hangs in the kernel may hang us too.
-  if (process.is_kernel_thread || process.state == 'D' || !is_alive(process)) return false;
-  if (geteuid() != 0 && !is_readable(process.pid)) return false;
-  return has_mark(read_proc(process.pid, "environ", kMaxEnviron), job_id, node);
+  if (process.is_kernel_thread || process.state == 'D' || !is_alive(process)) return {};
+  if (geteuid() != 0 && !is_readable(process.pid)) return {};
+  return read_proc(process.pid, "environ", kMaxEnviron);
+}
+
+bool carries_mark(const ProcStat& process, std::string_view job_id, std::uint32_t node) {
+  if (job_id.empty()) return false;
+  return has_mark(read_environ(process), job_id, node);
 }
 
 std::optional<ProcStat> look_at_threads(ProcStat process) {
@@ -174,7 +178,7 @@ std::string wait_channel_of(const ProcStat& process) {
   return channel == "0" ? std::string() : channel;
 }
 
-std::vector<std::uint16_t> listening_ports_of(pid_t pid) {
+std::set<std::string> sockets_of(pid_t pid) {
   std::set<std::string> sockets;
   for (const pid_t fd : numbers_in(fmt::format("/proc/{}/fd", pid))) {
     std::array<char, 64> target{};
@@ -187,6 +191,11 @@ std::vector<std::uint16_t> listening_ports_of(pid_t pid) {
       sockets.emplace(name.substr(kSocket.size(), name.size() - kSocket.size() - 1));
     }
   }
+  return sockets;
+}
+
+std::vector<std::uint16_t> listening_ports_of(pid_t pid) {
+  const std::set<std::string> sockets = sockets_of(pid);
   std::set<std::uint16_t> ports;
   for (const char* table : {"net/tcp", "net/tcp6"}) {
     if (!sockets.empty()) ports.merge(parse_listening(read_proc(pid, table, kMaxEnviron), sockets));

@@ -41,10 +41,14 @@ struct ProcStat {
 // Whether both HVDRUN_JOB_ID=<job> and HVDRUN_NODE=<node> stand in a /proc/PID/environ.
 [[nodiscard]] bool has_mark(std::string_view environ, std::string_view job_id, std::uint32_t node);
 
+// The entries of a folder of /proc that are numbers: of processes, threads, descriptors.
+[[nodiscard]] std::vector<pid_t> numbers_in(const std::string& folder);
+
 [[nodiscard]] std::optional<ProcStat> read_stat(pid_t pid);
 [[nodiscard]] std::vector<ProcStat> read_process_table();
 
-// Reads the process's environ, if it may belong to us (same user, or we are root).
+// Its environ, if it may belong to us (same user, or we are root); else empty.
+[[nodiscard]] std::string read_environ(const ProcStat& process);
 [[nodiscard]] bool carries_mark(const ProcStat& process, std::string_view job_id,
                                 std::uint32_t node);
 
@@ -55,6 +59,9 @@ struct ProcStat {
 [[nodiscard]] uid_t user_of(pid_t pid);
 // Where in the kernel it waits; empty: nowhere, or the kernel does not say.
 [[nodiscard]] std::string wait_channel_of(const ProcStat& process);
+// The numbers of the sockets that it holds, as /proc/net has them. None if we may not see its
+// descriptors.
+[[nodiscard]] std::set<std::string> sockets_of(pid_t pid);
 // TCP ports that it listens on, of its own network namespace. None if we may not see its
 // descriptors.
 [[nodiscard]] std::vector<std::uint16_t> listening_ports_of(pid_t pid);

@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <memory>
 
 #include "base/log.h"
+#include "base/parse_number.h"
 
 namespace hvd {
 namespace {
@@ -72,9 +72,8 @@ pid_t pid_in_name(std::string_view name) {
     std::size_t end = at;
     while (end < name.size() && is_word(name[end])) ++end;
     const std::string_view word = name.substr(at, end - at);
-    pid_t pid = 0;
-    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), pid);
-    if (parsed.ec == std::errc() && parsed.ptr == word.data() + word.size() && pid > 0) return pid;
+    const auto pid = parse_number<pid_t>(word);
+    if (pid && *pid > 0) return *pid;
     at = end + 1;
   }
   return 0;

@@ -1,6 +1,7 @@
 #include "agent/shim/shim.h"
 
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/shim/folder_lock.h"
 #include "base/log.h"
 
 namespace hvd {
@@ -22,9 +24,6 @@ using hvdrun::v1::FromShim;
 using hvdrun::v1::ToShim;
 using std::chrono::milliseconds;
 
-// Members of a dead leader's group usually are our children, whose end is signalled; this is for
-// the others.
-constexpr Nanos kLookPause = milliseconds(100);
 constexpr std::uint64_t kDefaultLogWindow = std::uint64_t{4} << 20U;
 
 }  // namespace
@@ -90,6 +89,8 @@ void Shim::on_message(const ToShim& message) {
       return;
     case ToShim::kLogAck:
       return job_->pump.acknowledge(message.log_ack().bytes());
+    case ToShim::kPmi:
+      return job_->crew.answer_pmi(message.pmi());
     case ToShim::kStdin:
       return take_input(message.stdin());
     default:
@@ -125,6 +126,7 @@ void Shim::spawn(const hvdrun::v1::ShimSpawn& spawn) {
     return notice("workers were not started: the job has begun to stop, or has them already");
   }
   has_spawned_ = !spawn.more();
+  if (!job_dir_lock_.is_valid()) job_dir_lock_ = lock_folder(config_.job_dir(), LOCK_SH);
   job_->crew.start(spawn, cgroup_ ? &*cgroup_ : nullptr);
   open_input();
 }
@@ -214,6 +216,13 @@ void Shim::on_ended(const Worker& worker, Ending ending) {
   ending.was_swept = sweep_.has_killed(worker.pid);
   FromShim message;
   *message.mutable_exited() = report_ending(worker, ending, config_.job_dir());
+  link_->send(message);
+}
+
+void Shim::on_pmi(std::uint32_t rank, std::string piece) {
+  FromShim message;
+  message.mutable_pmi()->set_rank(rank);
+  message.mutable_pmi()->set_data(std::move(piece));
   link_->send(message);
 }
 

@@ -65,6 +65,7 @@ class Shim final : private CrewListener {
   void on_started(const Worker& worker) override;
   void on_failed(const Worker& worker) override;
   void on_ended(const Worker& worker, Ending ending) override;
+  void on_pmi(std::uint32_t rank, std::string piece) override;
 
   void stop(Nanos grace, int signal);
   void act(LadderAction action, Nanos now);
@@ -95,7 +96,8 @@ class Shim final : private CrewListener {
   std::unique_ptr<Job> job_;
   std::optional<InputFeed> input_;  // of the rank that has one
   std::optional<JobCgroup> cgroup_;
-  Nanos since_{0};  // the config came; wall clock
+  UniqueFd job_dir_lock_;  // from the first spawn on
+  Nanos since_{0};         // the config came; wall clock
   Lease lease_;
   Sweep sweep_;
   hvdrun::v1::Finished finished_;

@@ -5,23 +5,19 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/shim/dead_cgroups.h"
 #include "agent/shim/remains.h"
 #include "agent/shim/shim.h"
 #include "base/log.h"
 
 namespace hvd {
-namespace {
-
-// The end of a cgroup wakes us; this is for one that does not.
-constexpr Nanos kLookPause = std::chrono::milliseconds(100);
-
-}  // namespace
 
 void Shim::make_cgroup() {
   if (config_.cgroup_parent().empty()) {
     if (config_.no_cgroup().empty()) config_.set_no_cgroup("no cgroup is wanted");
     return;
   }
+  remove_dead_cgroups(config_.cgroup_parent());
   auto made = JobCgroup::make(config_.cgroup_parent(), config_.job_id(), config_.node());
   if (!made) return config_.set_no_cgroup(made.error().message);
   cgroup_ = std::move(*made);
@@ -81,7 +77,7 @@ void Shim::sweep(Nanos now) {
   if (step.num_members == 0 && !step.is_empty) job_->crew.signal_leaders(SIGKILL);
   if (!step.is_empty) return;
   if (cgroup_ && cgroup_->is_populated()) {
-    sweep_at_ = now + kLookPause;  // its end wakes us
+    sweep_at_ = now + kLookPause;  // for a cgroup whose end does not wake us
   } else {
     act(job_->ladder.handle(LadderEvent::kEmpty, now), now);
   }

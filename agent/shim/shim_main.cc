@@ -26,14 +26,6 @@ void block_all_signals() {
   sigprocmask(SIG_SETMASK, &all, nullptr);
 }
 
-// Four descriptors a worker: a node with many needs more than the usual soft limit.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 void set_up_process(int socket_fd) {
   block_all_signals();
   setsid();  // the terminal's signals and its end are none of ours; fails only if already so
@@ -45,6 +37,13 @@ void set_up_process(int socket_fd) {
 }
 
 }  // namespace
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 int run_shim(int socket_fd) {
   set_up_process(socket_fd);

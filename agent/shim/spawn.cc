@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <csignal>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,11 +42,24 @@ struct ExecPlan {
   int out = -1;
   int err = -1;
   int status = -1;
+  rlim_t nofile;
+  std::vector<unsigned long> cpus;         // as bits; empty: not bound
+  std::vector<unsigned long> memory_node;  // the same of NUMA nodes
+  int pmi = -1;
   UniqueFd cgroup_procs;  // where the kernel did not start the child in its cgroup
 };
 
+constexpr unsigned kWordBits = std::numeric_limits<unsigned long>::digits;
+
+void set_bit(std::vector<unsigned long>& bits, unsigned bit) {
+  if (bits.size() <= bit / kWordBits) bits.resize(bit / kWordBits + 1);
+  bits[bit / kWordBits] |= 1UL << (bit % kWordBits);
+}
+
 ExecPlan::ExecPlan(const hvdrun::v1::WorkerSpec& spec)
-    : executable(spec.executable().c_str()), cwd(spec.cwd().c_str()) {
+    : executable(spec.executable().c_str()),
+      cwd(spec.cwd().c_str()),
+      nofile(spec.nofile_limit() == 0 ? RLIM_INFINITY : spec.nofile_limit()) {
   strings.reserve(spec.argv_size() + spec.env_size());  // pointers into it must hold
   for (const std::string& argument : spec.argv()) {
     argv.push_back(strings.emplace_back(argument).data());
@@ -51,6 +67,8 @@ ExecPlan::ExecPlan(const hvdrun::v1::WorkerSpec& spec)
   for (const auto& variable : spec.env()) {
     envp.push_back(strings.emplace_back(variable.name() + "=" + variable.value()).data());
   }
+  for (const std::uint32_t cpu : spec.cpus()) set_bit(cpus, cpu);
+  if (spec.memory_node() > 0) set_bit(memory_node, spec.memory_node() - 1);
   argv.push_back(nullptr);
   envp.push_back(nullptr);
 }
@@ -70,18 +88,35 @@ void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &action, nullptr);
 }
 
-void raise_soft_limit(decltype(RLIMIT_NOFILE) resource) {
+// As much of `wanted` as the hard limit allows.
+void set_soft_limit(decltype(RLIMIT_NOFILE) resource, rlim_t wanted) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
   setrlimit(resource, &limit);
 }
 
-void set_limits() {
-  raise_soft_limit(RLIMIT_NOFILE);
+// The shim has raised its own limit of descriptors, and a worker that calls select() must not get
+// more of them than its user has.
+void set_limits(const ExecPlan& plan) {
+  set_soft_limit(RLIMIT_NOFILE, plan.nofile);
   // Pinned memory for RDMA and NCCL; granted to root, else as much as the hard limit allows.
   constexpr rlimit kUnlimited = {RLIM_INFINITY, RLIM_INFINITY};
-  if (setrlimit(RLIMIT_MEMLOCK, &kUnlimited) != 0) raise_soft_limit(RLIMIT_MEMLOCK);
+  if (setrlimit(RLIMIT_MEMLOCK, &kUnlimited) != 0) {
+    set_soft_limit(RLIMIT_MEMLOCK, RLIM_INFINITY);
+  }
+}
+
+// The memory is only a preference, and some containers forbid to have one.
+bool bind_to_cpus(const ExecPlan& plan) {
+  constexpr int kPreferred = 1;  // MPOL_PREFERRED
+  if (!plan.memory_node.empty()) {
+    syscall(SYS_set_mempolicy, kPreferred, plan.memory_node.data(),
+            plan.memory_node.size() * kWordBits + 1);
+  }
+  if (plan.cpus.empty()) return true;
+  return syscall(SYS_sched_setaffinity, 0, plan.cpus.size() * sizeof(unsigned long),
+                 plan.cpus.data()) == 0;
 }
 
 bool connect_stdio(const ExecPlan& plan) {
@@ -95,15 +130,28 @@ bool connect_stdio(const ExecPlan& plan) {
   return true;
 }
 
-[[noreturn]] void run_child(const ExecPlan& plan) {
+// The number is the shim's own or a pipe's until then: only the status pipe is needed any more.
+bool connect_pmi(ExecPlan& plan) {
+  if (plan.pmi < 0) return true;
+  if (plan.pmi == kPmiDescriptor) return fcntl(plan.pmi, F_SETFD, 0) == 0;
+  if (plan.status == kPmiDescriptor) {
+    const int moved = fcntl(plan.status, F_DUPFD_CLOEXEC, kPmiDescriptor + 1);
+    if (moved < 0) return false;
+    plan.status = moved;
+  }
+  return dup2(plan.pmi, kPmiDescriptor) >= 0;
+}
+
+[[noreturn]] void run_child(ExecPlan& plan) {
   // Should that fail, too, it is held by descent and mark like any other process of the job.
   if (plan.cgroup_procs.is_valid()) {
     [[maybe_unused]] const ssize_t n = write(plan.cgroup_procs.get(), "0", 1);
   }
   reset_signals();
   if (setsid() < 0) give_up(plan, hvdrun::v1::SPAWN_STAGE_SESSION);
-  if (!connect_stdio(plan)) give_up(plan, hvdrun::v1::SPAWN_STAGE_STDIO);
-  set_limits();
+  if (!connect_stdio(plan) || !connect_pmi(plan)) give_up(plan, hvdrun::v1::SPAWN_STAGE_STDIO);
+  set_limits(plan);
+  if (!bind_to_cpus(plan)) give_up(plan, hvdrun::v1::SPAWN_STAGE_LIMITS);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(plan, hvdrun::v1::SPAWN_STAGE_PDEATHSIG);
   // The shim may have died before the prctl; a sub-reaper above it would be our parent then, not 1.
   if (getppid() != plan.parent) _exit(126);
@@ -141,6 +189,15 @@ bool make_input_pipe(Pipe& made) {
   return fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0;
 }
 
+// Both ends are close-on-exec; ours, the read end, is non-blocking.
+bool make_pmi_socket(Pipe& made) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  made.read_end.reset(ends[0]);
+  made.write_end.reset(ends[1]);
+  return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
+}
+
 }  // namespace
 
 void occupy_standard_descriptors() {
@@ -169,6 +226,10 @@ tl::expected<void, SpawnFailure> start_worker(Worker& worker, const hvdrun::v1::
   if (spec.has_input() && !make_input_pipe(in)) {
     return tl::unexpected(SpawnFailure{hvdrun::v1::SPAWN_STAGE_PIPE, errno});
   }
+  Pipe pmi;
+  if (spec.has_pmi() && !make_pmi_socket(pmi)) {
+    return tl::unexpected(SpawnFailure{hvdrun::v1::SPAWN_STAGE_PIPE, errno});
+  }
   if (!make_pipe(out, pipe_bytes) || !make_pipe(err, pipe_bytes) || !make_pipe(status, 0)) {
     return tl::unexpected(SpawnFailure{hvdrun::v1::SPAWN_STAGE_PIPE, errno});
   }
@@ -177,6 +238,7 @@ tl::expected<void, SpawnFailure> start_worker(Worker& worker, const hvdrun::v1::
   plan.out = out.write_end.get();
   plan.err = err.write_end.get();
   plan.status = status.write_end.get();
+  plan.pmi = pmi.write_end.get();
   int pidfd = -1;
   pid_t pid = sys::fork_with_pidfd(&pidfd, cgroup);
   if (pid < 0 && cgroup >= 0) {
@@ -191,6 +253,7 @@ tl::expected<void, SpawnFailure> start_worker(Worker& worker, const hvdrun::v1::
   worker.out = std::move(out.read_end);
   worker.err = std::move(err.read_end);
   worker.in = std::move(in.write_end);
+  worker.pmi = std::move(pmi.read_end);
   return {};
 }
 

@@ -10,6 +10,9 @@
 
 namespace hvd {
 
+// The worker's PMI descriptor, where it has one: the next after its standard streams.
+inline constexpr int kPmiDescriptor = 3;
+
 // Called once before the first start, after the shim has closed what it inherited: makes sure that
 // descriptors 0-2 are taken, so that no pipe lands there.
 void occupy_standard_descriptors();
@@ -18,10 +21,9 @@ void occupy_standard_descriptors();
 // user's pipes (64 MiB); beyond it every new pipe of that user shrinks to two pages.
 [[nodiscard]] int choose_pipe_bytes(int num_workers);
 
-// Fills the worker's pid and descriptors. `dev_null` is the child's stdin,
-// unless the spec wants a pipe. All signals must be
-// blocked in the caller, so that one sent to the child before its exec is kept for it. `cgroup` is
-// the folder in which the child is born; -1: ours.
+// Fills the worker's pid and descriptors. `dev_null` is the child's stdin, unless the spec wants a
+// pipe. `cgroup` is the folder in which the child is born; -1: ours. All signals must be blocked in
+// the caller, so that one sent to the child before its exec is kept for it.
 [[nodiscard]] tl::expected<void, SpawnFailure> start_worker(Worker& worker,
                                                             const hvdrun::v1::WorkerSpec& spec,
                                                             int dev_null, int pipe_bytes,

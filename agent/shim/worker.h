@@ -63,6 +63,7 @@ class Worker {
   UniqueFd out;     // held until it runs, then the log pump's
   UniqueFd err;
   UniqueFd in;  // write end of its standard input, until it is taken; not valid: it reads /dev/null
+  UniqueFd pmi;       // our end of its PMI descriptor, held until it runs
   OomCounter memory;  // from its exec on
   SpawnFailure failure;
   bool stood_still = false;  // stopped by a signal when the ladder began

@@ -2,18 +2,16 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
+#include "base/own_program.h"
+#include "base/sha256.h"
 #include "base/unique_fd.h"
 
 namespace hvd {
@@ -21,16 +19,6 @@ namespace {
 
 constexpr std::size_t kSumDigits = 16;
 constexpr std::size_t kMaxNoteBytes = 64 * 1024;
-
-std::string to_hex(const unsigned char* bytes, std::size_t size) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < size; ++i) {
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
-  }
-  return text;
-}
 
 bool read_at(int fd, void* target, std::size_t size, off_t offset) {
   return ::pread(fd, target, size, offset) == static_cast<ssize_t>(size);
@@ -62,8 +50,7 @@ std::optional<std::string> find_build_id(std::string_view notes) {
     if (end > notes.size()) return std::nullopt;
     const bool is_gnu = notes.substr(sizeof(header), 4) == std::string_view("GNU\0", 4);
     if (is_gnu && header.n_type == NT_GNU_BUILD_ID && header.n_descsz >= kSumDigits / 2) {
-      return to_hex(reinterpret_cast<const unsigned char*>(notes.data()) + descriptor,
-                    header.n_descsz);
+      return to_hex(notes.substr(descriptor, header.n_descsz));
     }
     notes.remove_prefix(end);
   }
@@ -83,32 +70,7 @@ std::optional<std::string> read_build_id(int fd, const Elf64_Ehdr& header) {
   return std::nullopt;
 }
 
-std::string own_folder() {
-  std::array<char, 4096> link{};
-  const ssize_t size = ::readlink("/proc/self/exe", link.data(), link.size());
-  const std::string path(link.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  return path.substr(0, path.rfind('/'));
-}
-
 }  // namespace
-
-Result<std::string> sha256_of_file(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_valid()) return make_error("cannot read {}: {}", path, std::strerror(errno));
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> digest(EVP_MD_CTX_new(),
-                                                                  EVP_MD_CTX_free);
-  EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr);
-  std::vector<char> buffer(256 * 1024);
-  ssize_t size = 0;
-  while ((size = ::read(fd.get(), buffer.data(), buffer.size())) > 0) {
-    EVP_DigestUpdate(digest.get(), buffer.data(), static_cast<std::size_t>(size));
-  }
-  if (size < 0) return make_error("cannot read {}: {}", path, std::strerror(errno));
-  std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
-  unsigned int sum_size = 0;
-  EVP_DigestFinal_ex(digest.get(), sum.data(), &sum_size);
-  return to_hex(sum.data(), sum_size);
-}
 
 Result<AgentImage> read_agent_image(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -130,14 +92,14 @@ Result<AgentImage> read_agent_image(const std::string& path) {
   if (!id) {
     auto sum = sha256_of_file(path);
     if (!sum) return tl::unexpected(sum.error());
-    id = *sum;
+    id = to_hex(*sum);
   }
   image.sum = id->substr(0, kSumDigits);
   return image;
 }
 
 Result<AgentImage> find_agent_image() {
-  const std::string folder = own_folder();
+  const std::string folder = own_program_folder();
   const std::string beside = folder + "/hvd-agent";
   const std::string installed = folder + "/../lib/hvdrun/hvd-agent";
   for (const std::string& path : {beside, installed}) {

@@ -12,7 +12,4 @@ namespace hvd {
 // holds the build id, not the content; a program without a build id is hashed.
 [[nodiscard]] Result<AgentImage> read_agent_image(const std::string& path);
 
-// 64 hex digits. Reads the whole file.
-[[nodiscard]] Result<std::string> sha256_of_file(const std::string& path);
-
 }  // namespace hvd

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/sha256.h"
 #include "launcher/transport/agent_image.h"
 
 namespace hvd {
@@ -24,7 +25,7 @@ Result<void> AgentUpload::prepare() {
   }
   auto sum = sha256_of_file(image_.path);
   if (!sum) return tl::unexpected(sum.error());
-  head_ = *sum + '\n';
+  head_ = to_hex(*sum) + '\n';
   file_ = std::move(file);
   return {};
 }

@@ -44,6 +44,11 @@ std::size_t BootScanner::take(std::string_view bytes, BootLine* line) {
   return taken;
 }
 
+std::string BootScanner::noise() const {
+  const std::size_t size = std::min(pending_.find(marker_), pending_.size());
+  return noise_ + pending_.substr(0, std::min(size, kKeptNoise - noise_.size()));
+}
+
 void BootScanner::drop_noise(std::size_t size) {
   num_noise_bytes_ += size;
   noise_.append(pending_, 0, std::min(size, kKeptNoise - noise_.size()));

@@ -24,8 +24,8 @@ class BootScanner {
   // More came without a marker than a log-in can reasonably print.
   [[nodiscard]] bool is_too_noisy() const { return num_noise_bytes_ > kMaxNoise; }
 
-  // The first 2 KiB of what came before the marker.
-  [[nodiscard]] const std::string& noise() const { return noise_; }
+  // The first 2 KiB of what came before the marker, also of what may yet begin with it.
+  [[nodiscard]] std::string noise() const;
 
   static constexpr std::size_t kMaxNoise = 64 * 1024;
   static constexpr std::size_t kKeptNoise = 2 * 1024;

@@ -103,6 +103,10 @@ std::string boot_script(const AgentImage& agent, std::string_view marker,
                      fmt::join(words, " "), kPrepare, kLookUp, kPlace);
 }
 
+std::string agent_greeting(std::string_view marker, const std::vector<std::string>& words) {
+  return fmt::format("{} {}\n", marker, fmt::join(words, " "));
+}
+
 std::string login_shell_command(std::string_view script) {
   return fmt::format("exec /bin/sh -c '{}'", script);
 }

@@ -29,6 +29,11 @@ namespace hvd {
 [[nodiscard]] std::string boot_script(const AgentImage& agent, std::string_view marker,
                                       const std::vector<std::string>& words = {"--stdio"});
 
+// What an agent that runs already is told in place of the script, one line with its end: MARK
+// WORD.. It answers with `ready` or `error`.
+[[nodiscard]] std::string agent_greeting(std::string_view marker,
+                                         const std::vector<std::string>& words);
+
 // Letters, digits, '/', '.', '_', '-' and '=' only, and at least one: means itself in any shell.
 [[nodiscard]] bool is_plain_word(std::string_view word);
 

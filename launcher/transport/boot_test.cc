@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "base/sha256.h"
 #include "launcher/transport/agent_image.h"
 #include "launcher/transport/boot_scanner.h"
 #include "launcher/transport/boot_script.h"
@@ -45,6 +46,17 @@ TEST(BootScanner, FindsTheLineBehindNoiseAndTakesNotOneByteMore) {
   EXPECT_EQ(scanner.noise(), "Welcome\n$ ");
 }
 
+TEST(BootScanner, WhatCouldHaveBecomeTheMarkerIsNoiseAtTheEnd) {
+  BootScanner scanner("HVDRUN1-00");
+  BootLine line;
+  (void)scanner.take("short", &line);
+  EXPECT_EQ(scanner.noise(), "short");
+  (void)scanner.take(" and more, HVDRUN1-", &line);
+  EXPECT_EQ(scanner.noise(), "short and more, HVDRUN1-");
+  (void)scanner.take("00 rea", &line);
+  EXPECT_EQ(scanner.noise(), "short and more, ") << "a line of ours that was cut off";
+}
+
 TEST(BootScanner, TakesOneByteAtATime) {
   BootScanner scanner("M-1");
   BootLine line;
@@ -67,6 +79,10 @@ TEST(BootScanner, GivesUpAfter64KiBOfNoiseAndKeepsTwo) {
   EXPECT_EQ(scanner.noise().size(), BootScanner::kKeptNoise);
 }
 
+TEST(AgentGreeting, IsOneLineOfMarkerAndWords) {
+  EXPECT_EQ(agent_greeting("M-1", {"--stdio", "--job", "ab"}), "M-1 --stdio --job ab\n");
+}
+
 TEST(RshWords, ReplacesInsideWordsAndPlacesTheCommand) {
   const Target target{0, "node1", "ann", 2222};
   EXPECT_THAT(*expand_rsh({"ssh", "-p{port}", "{user}@{host}"}, target, {"sh"}),
@@ -75,6 +91,8 @@ TEST(RshWords, ReplacesInsideWordsAndPlacesTheCommand) {
       *expand_rsh({"kubectl", "exec", "-i", "{host}", "--", "{command}", "-x"}, target, {"sh"}),
       ElementsAre("kubectl", "exec", "-i", "node1", "--", "sh", "-x"));
   EXPECT_FALSE(expand_rsh({"ssh", "{host}"}, {0, "-oProxyCommand=x", "", 0}, {"sh"}));
+  EXPECT_THAT(*expand_rsh({"socat", "-", "UNIX-CONNECT:/run/{host}"}, target, {}),
+              ElementsAre("socat", "-", "UNIX-CONNECT:/run/node1"));
 }
 
 TEST(SshConfigScan, FindsEveryIdentityFileOfTheHost) {
@@ -100,7 +118,7 @@ TEST(AgentImage, IsNamedByTheBuildIdOfTheProgram) {
   EXPECT_EQ(image->size, std::filesystem::file_size("/proc/self/exe"));
   const ScratchFolder scratch;
   write_file(scratch.at("x"), "abc");
-  EXPECT_EQ(*sha256_of_file(scratch.at("x")),
+  EXPECT_EQ(to_hex(*sha256_of_file(scratch.at("x"))),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_THAT(read_agent_image(scratch.at("x")).error().message, HasSubstr("not a 64-bit program"));
 }
@@ -313,6 +331,29 @@ TEST(CommandTransport, TwoUploadsAtOnceBothSucceed) {
   loop.run();
   EXPECT_EQ(num_ready, 2);
   EXPECT_EQ(count_files(scratch.at(".cache/hvdrun")), 1U);
+}
+
+// A stand-in that answers the line as an agent does that runs already.
+TEST(CommandTransport, GreetsAnAgentThatRunsAlready) {
+  Loop loop;
+  const ScratchFolder scratch;
+  write_file(
+      scratch.at("agent"),
+      "#!/bin/sh\nread -r mark words\necho \"$mark ready 1\"\necho \"$#:$words\"\nexec cat\n",
+      0755);
+  CommandTransportConfig config;
+  config.rsh = {scratch.at("agent")};
+  config.is_agent_running = true;
+  auto transport = make_command_transport(loop, std::move(config));
+  OpenRequest request;
+  request.target.host = "node1";
+  request.deadline = in_ms(5000);
+  request.agent_words = {"--stdio", "--job", "ab"};
+  auto opened = run_task(loop, transport->open(std::move(request)));
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  const UniqueFd stream = (*opened)->take_stream();
+  const std::string answer = "0:--stdio --job ab\n";
+  EXPECT_EQ(read_stream(stream.get(), answer.size()), answer);
 }
 
 TEST(LocalTransport, StartsTheAgentItself) {

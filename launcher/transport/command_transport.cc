@@ -1,6 +1,7 @@
 // The transports `command` and `local`: a child process whose standard input and output are the
 // stream. The node's command is the one word `sh`, which no program on the way can split or quote
-// wrongly; the boot script follows as its standard input.
+// wrongly; the boot script follows as its standard input. Where an agent runs already, the program
+// is given no command, and the stream begins with a line for that agent.
 #include <sys/socket.h>
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace hvd {
 namespace {
 
 // How long after the end of the stream its program may take to say why.
-constexpr auto kLastWords = std::chrono::seconds(1);
+constexpr auto kLastWordsOfHelper = std::chrono::seconds(1);
 
 class ChildConnection final : public Connection {
  public:
@@ -42,8 +43,12 @@ using Opened = Result<std::unique_ptr<Connection>>;
 // Local is a transport without a program on the way: the child is the agent itself, already here.
 class ChildTransport final : public Transport {
  public:
-  ChildTransport(Loop& loop, std::vector<std::string> rsh, AgentImage agent)
-      : loop_(loop), rsh_(std::move(rsh)), upload_(std::move(agent)) {}
+  // Without words in config.rsh: local.
+  ChildTransport(Loop& loop, CommandTransportConfig config)
+      : loop_(loop),
+        rsh_(std::move(config.rsh)),
+        is_agent_running_(config.is_agent_running),
+        upload_(std::move(config.agent)) {}
 
   void abort() override { opens_.abort_all(); }
 
@@ -75,7 +80,7 @@ class ChildTransport final : public Transport {
     }
     if (report.state == BootReport::State::kEnded && !opens_.is_aborted()) {
       const SteadyTime now = std::chrono::steady_clock::now();
-      co_await helper->wait_until_ended(std::min(request.deadline, now + kLastWords));
+      co_await helper->wait_until_ended(std::min(request.deadline, now + kLastWordsOfHelper));
     }
     co_return failure(request, report, *helper, request.deadline - start, words->front());
   }
@@ -85,11 +90,13 @@ class ChildTransport final : public Transport {
 
   [[nodiscard]] std::string script_for(const OpenRequest& request,
                                        const std::string& marker) const {
+    if (is_agent_running_) return agent_greeting(marker, request.agent_words);
     return boot_script(upload_.image(), marker, request.agent_words) + '\n';
   }
 
   [[nodiscard]] Result<std::vector<std::string>> words_for(const OpenRequest& request,
                                                            const std::string& marker) const {
+    if (is_agent_running_) return expand_rsh(rsh_, request.target, {});
     if (!is_local()) return expand_rsh(rsh_, request.target, {"sh"});
     std::vector<std::string> words = {upload_.image().path};
     words.insert(words.end(), request.agent_words.begin(), request.agent_words.end());
@@ -112,6 +119,7 @@ class ChildTransport final : public Transport {
 
   Loop& loop_;
   const std::vector<std::string> rsh_;
+  const bool is_agent_running_;
   AgentUpload upload_;
   OpenList opens_;
 };
@@ -119,11 +127,11 @@ class ChildTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_command_transport(Loop& loop, CommandTransportConfig config) {
-  return std::make_unique<ChildTransport>(loop, std::move(config.rsh), std::move(config.agent));
+  return std::make_unique<ChildTransport>(loop, std::move(config));
 }
 
 std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent) {
-  return std::make_unique<ChildTransport>(loop, std::vector<std::string>{}, std::move(agent));
+  return std::make_unique<ChildTransport>(loop, CommandTransportConfig{{}, std::move(agent)});
 }
 
 }  // namespace hvd

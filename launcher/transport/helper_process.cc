@@ -1,6 +1,8 @@
 #include "launcher/transport/helper_process.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -66,9 +68,19 @@ Task<void> HelperProcess::wait_until_ended(SteadyTime deadline) {
   (void)co_await has_read_errors_.wait_until(deadline);
 }
 
+UniqueFd HelperProcess::take_stream() {
+  if (ending_ == Ending::kBySignal) {
+    taken_stream_.reset(::fcntl(stream_.get(), F_DUPFD_CLOEXEC, 0));
+  }
+  return std::move(stream_);
+}
+
+// Some programs end only with the end of their input: gRPC may close its descriptor much later.
 void HelperProcess::end() {
   if (std::exchange(is_ending_, true)) return;
   stream_.reset();
+  if (taken_stream_.is_valid()) ::shutdown(taken_stream_.get(), SHUT_RDWR);
+  taken_stream_.reset();
   if (has_ended_.is_set()) {
     error_pipe_.cancel();
   } else if (ending_ == Ending::kBySignal) {

@@ -29,14 +29,15 @@ class HelperProcess : public std::enable_shared_from_this<HelperProcess> {
   HelperProcess& operator=(const HelperProcess&) = delete;
   ~HelperProcess();
 
-  [[nodiscard]] UniqueFd take_stream() { return std::move(stream_); }
+  // Its taker closes it; end() does not wait for that.
+  [[nodiscard]] UniqueFd take_stream();
   [[nodiscard]] int stream() const { return stream_.get(); }
   [[nodiscard]] const SideText& side_text() const { return side_text_; }
 
   // Returns when it has ended and its standard error was read, at most at the deadline.
   Task<void> wait_until_ended(SteadyTime deadline);
 
-  // The stream is closed (or will be by its taker); from now on the helper is to go.
+  // The stream ends, whoever has it; from now on the helper is to go.
   void end();
 
  private:
@@ -49,6 +50,7 @@ class HelperProcess : public std::enable_shared_from_this<HelperProcess> {
   const Ending ending_;
   const pid_t pid_;
   UniqueFd stream_;
+  UniqueFd taken_stream_;  // a second descriptor of it, once taken from who is ended by signal
   boost::asio::posix::stream_descriptor pidfd_;
   boost::asio::posix::stream_descriptor error_pipe_;
   SideText side_text_;

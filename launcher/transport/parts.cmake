@@ -1,6 +1,4 @@
 # The three ways to a node, behind one interface (transport/transport.h).
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
-
 add_library(hvdrun_transport STATIC
   transport/agent_image.cc transport/agent_upload.cc transport/boot_dialogue.cc
   transport/boot_scanner.cc transport/boot_script.cc transport/child_process.cc
@@ -11,7 +9,7 @@ add_library(hvdrun_transport STATIC
   transport/ssh_transport.cc)
 add_library(hvdrun::transport ALIAS hvdrun_transport)
 target_link_libraries(hvdrun_transport PUBLIC hvdrun::base
-                      PRIVATE hvdrun::flags PkgConfig::LIBSSH OpenSSL::Crypto)
+                      PRIVATE hvdrun::flags PkgConfig::LIBSSH)
 
 hvdrun_test(transport_boot_test SRCS transport/boot_test.cc LIBS hvdrun::transport)
 hvdrun_test(transport_ssh_test SRCS transport/ssh_test.cc LIBS hvdrun::transport LABEL root TIMEOUT 120)

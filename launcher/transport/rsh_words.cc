@@ -6,18 +6,14 @@
 #include <array>
 #include <string_view>
 
+#include "base/replace_all.h"
+
 namespace hvd {
 namespace {
 
 std::string own_user() {
   const passwd* entry = ::getpwuid(::geteuid());
   return entry ? entry->pw_name : std::to_string(::geteuid());
-}
-
-void replace_all(std::string& word, std::string_view name, const std::string& value) {
-  for (std::size_t at = 0; (at = word.find(name, at)) != std::string::npos; at += value.size()) {
-    word.replace(at, name.size(), value);
-  }
 }
 
 std::string expand_word(std::string word, const Target& target) {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -15,6 +16,10 @@ namespace hvd {
 namespace {
 
 constexpr auto kLookUpSlice = std::chrono::milliseconds(100);
+// The kernel sends a lost packet again ever later, after half a minute in the end: then the next
+// address, or a new connection whose first packets are on the way at once.
+constexpr auto kTryTime = std::chrono::seconds(4);
+constexpr auto kKeepAlive = std::chrono::seconds(1);
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
@@ -63,14 +68,15 @@ Result<Addresses> resolve(SshJob& job, const std::string& host, std::uint16_t po
                     ::gai_strerror(shared->error));
 }
 
-// errno of the connection attempt; ETIMEDOUT at the deadline too.
-int connect_within(SshJob& job, int socket, const addrinfo& address) {
+// errno of one try to connect; ETIMEDOUT when its time or the job's is over, too.
+int try_to_connect(SshJob& job, int socket, const addrinfo& address) {
   if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   const SshJob::Guard guard(job, socket);
+  const SteadyTime end = std::min(job.deadline(), std::chrono::steady_clock::now() + kTryTime);
   while (!job.is_over()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        job.deadline() - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd entry{socket, POLLOUT, 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
     if (ready < 0 && errno == EINTR) continue;
@@ -83,12 +89,22 @@ int connect_within(SshJob& job, int socket, const addrinfo& address) {
   return ETIMEDOUT;
 }
 
+void set_option(int socket, int level, int name, std::int64_t number) {
+  const int value = static_cast<int>(number);
+  ::setsockopt(socket, level, name, &value, sizeof(value));
+}
+
+// A connection whose other end has vanished is given up after the lease: by our own bytes that
+// nobody acknowledges, or, while we only wait, by the kernel's questions.
 void set_options(int socket, std::chrono::nanoseconds lease) {
-  const int on = 1;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  const auto limit = static_cast<unsigned int>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(lease).count());
-  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof(limit));
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(lease);
+  const auto idle =
+      std::max(std::chrono::duration_cast<std::chrono::seconds>(lease / 3), kKeepAlive);
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, limit.count());
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, idle.count());
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAlive.count());
 }
 
 tl::unexpected<Error> connect_error(int error, const std::string& host, std::uint16_t port) {
@@ -112,12 +128,17 @@ Result<UniqueFd> dial(SshJob& job, const std::string& host, std::uint16_t port,
   if (!addresses) return tl::unexpected(addresses.error());
   job.enter(Phase::kConnect);
   int error = ETIMEDOUT;
-  for (const addrinfo* entry = addresses->get(); entry && !job.is_over(); entry = entry->ai_next) {
-    UniqueFd socket(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    error = socket.is_valid() ? connect_within(job, socket.get(), *entry) : errno;
-    if (error != 0) continue;
-    set_options(socket.get(), lease);
-    return socket;
+  for (bool is_any_silent = true; is_any_silent;) {
+    is_any_silent = false;
+    for (const addrinfo* entry = addresses->get(); entry; entry = entry->ai_next) {
+      if (job.is_over()) return connect_error(ETIMEDOUT, host, port);
+      UniqueFd socket(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      error = socket.is_valid() ? try_to_connect(job, socket.get(), *entry) : errno;
+      if (error == ETIMEDOUT) is_any_silent = true;
+      if (error != 0) continue;
+      set_options(socket.get(), lease);
+      return socket;
+    }
   }
   return connect_error(error, host, port);
 }

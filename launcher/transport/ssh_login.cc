@@ -154,9 +154,8 @@ class Login {
     const SshTokens tokens{host, job_.target().host, port_text, user};
 
     SshIdentities result;
-    if (!config_.identity_file.empty()) {
-      result.named_files.push_back(expand_home(config_.identity_file));
-    }
+    const std::string& key = job_.target().key.empty() ? config_.identity_file : job_.target().key;
+    if (!key.empty()) result.named_files.push_back(expand_home(key));
     for (const std::string& file : extras.identity_files) {
       result.named_files.push_back(expand_ssh_path(file, tokens));
     }

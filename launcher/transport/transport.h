@@ -27,6 +27,7 @@ enum class Phase {
   kPlaceAgent,
   kStartAgent,
   kHello,
+  kStage,
   kFabric,
   kSpawn,
   kRunning,
@@ -38,6 +39,7 @@ struct Target {
   std::string host;
   std::string user;        // empty: default
   std::uint16_t port = 0;  // 0: default
+  std::string key{};       // ssh identity file; empty: as configured
 };
 
 struct OpenRequest {
@@ -92,6 +94,7 @@ struct AgentImage {
 struct CommandTransportConfig {
   std::vector<std::string> rsh;  // words; {host} {user} {port} are replaced inside words
   AgentImage agent;
+  bool is_agent_running = false;  // behind rsh: it takes no command, and nothing is placed
 };
 [[nodiscard]] std::unique_ptr<Transport> make_command_transport(Loop& loop,
                                                                 CommandTransportConfig config);
@@ -104,7 +107,7 @@ struct SshTransportConfig {
   std::string identity_file;  // -i
   std::uint16_t port = 0;     // -p
   bool accept_new_host_keys = false;
-  std::chrono::nanoseconds lease;  // TCP_USER_TIMEOUT of the sockets
+  std::chrono::nanoseconds lease;  // a connection without a sign of its other end is dropped
   AgentImage agent;
 };
 [[nodiscard]] std::unique_ptr<Transport> make_ssh_transport(Loop& loop, SshTransportConfig config);

@@ -3,12 +3,16 @@
 // AdamW. Activation checkpointing is off.
 //
 // step_bench --config NAME [--batch N] [--steps N] [--rounds N] [--device cuda|cpu]
-//            [--precision fp32|bf16] [--compression none|fp16|bf16] [--models N] [--trace FILE]
+//            [--precision fp32|bf16] [--compression none|fp16|bf16] [--models N] [--block N]
+//            [--trace FILE]
 //
-// In each round up to three models take --steps steps each, ten at a time in turn: one with hooks
-// and buckets, one without ("plain": gradients as autograd left them), a plain one as a control.
-// Under a launcher the first one's gradients become the means over the ranks.
-// --trace: a Chrome trace of three steps of the first model, by libtorch's profiler.
+// In each round up to three models take --steps steps each, --block (10) at a time in turn: one
+// with hooks and buckets, one without ("plain": gradients as autograd left them), a plain one as a
+// control. A round's figure is the median of its blocks, its ratio that of the blocks' ratios: what
+// disturbs the host for seconds is in both. Under a launcher the first one's gradients become the
+// means over the ranks.
+// --trace: a Chrome trace of three steps of the first model, by libtorch's profiler; of the others
+// in FILE.1 and FILE.2.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <time.h>
@@ -38,7 +42,6 @@ using namespace hvd;          // NOLINT: a program of one file
 using namespace hvd::petrv2;  // NOLINT
 
 constexpr int kWarmUp = 10;
-constexpr int kBlock = 10;
 constexpr std::chrono::milliseconds kBarrierLimit{60'000};
 constexpr std::int64_t kNumBoxes = 30;
 constexpr double kRate = 1e-5;
@@ -52,6 +55,7 @@ struct Settings {
   std::int64_t batch = 1;
   int steps = 100;
   int rounds = 5;
+  int block = 10;
   int models = 3;
 };
 
@@ -76,6 +80,7 @@ std::optional<Settings> parse(int argc, char** argv) {
   take("--batch", settings.batch);
   take("--steps", settings.steps);
   take("--rounds", settings.rounds);
+  take("--block", settings.block);
   take("--models", settings.models);
   if (argc % 2 == 0 || !values.empty()) return std::nullopt;
   return settings;
@@ -155,11 +160,11 @@ class TrainedModel {
     result.total.backward();
     if (synchronizer != nullptr) {
       if (auto done = synchronizer->finish(); !done) return done;
-      update(synchronizer->gradients());
+      update(synchronizer->gradients(), synchronizer->flat_gradients());
       synchronizer->reset();
     } else {
       const std::vector<at::Tensor> gradients = own_gradients();
-      update(gradients);
+      update(gradients, gradients);
       for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
     }
     return {};
@@ -178,8 +183,9 @@ class TrainedModel {
     return gradients;
   }
 
-  void update(const std::vector<at::Tensor>& gradients) {
-    const ClipResult clipped = clip(gradients, config_.train.clip_norm);
+  // to_clip: the same memory, in whatever pieces.
+  void update(const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& to_clip) {
+    const ClipResult clipped = clip(to_clip, config_.train.clip_norm);
     optimiser_->step(gradients, kRate, clipped.found_inf);
     last_ = clipped.norm;
   }
@@ -215,7 +221,7 @@ struct Lane {
   const char* name;
   std::unique_ptr<TrainedModel> model;
   std::unique_ptr<GradientSynchronizer> synchronizer;  // null: without
-  std::vector<double> rounds;                          // mean seconds of a step
+  std::vector<std::vector<double>> rounds;             // mean seconds of a step, of the blocks
 };
 
 // The ranks begin each block together: else the lag of one would count in the next block.
@@ -224,29 +230,32 @@ Result<void> run_rounds(const Settings& settings, std::vector<Lane>& lanes, Comm
     const auto warm = lane.model->run_block(lane.synchronizer.get(), kWarmUp);
     if (!warm) return tl::unexpected(warm.error());
   }
-  const int num_blocks = std::max(1, settings.steps / kBlock);
+  const int num_blocks = std::max(1, settings.steps / settings.block);
   for (int round = 0; round < settings.rounds; ++round) {
-    std::vector<double> sums(lanes.size());
+    for (Lane& lane : lanes) lane.rounds.emplace_back();
     for (int block = 0; block < num_blocks; ++block) {
       for (std::size_t turn = 0; turn < lanes.size(); ++turn) {
         const std::size_t i = (turn + static_cast<std::size_t>(block)) % lanes.size();
         if (auto met = ranks.barrier({kBarrierLimit, nullptr}); !met) return met;
-        const auto seconds = lanes[i].model->run_block(lanes[i].synchronizer.get(), kBlock);
+        const auto seconds = lanes[i].model->run_block(lanes[i].synchronizer.get(), settings.block);
         if (!seconds) return tl::unexpected(seconds.error());
-        sums[i] += *seconds / num_blocks;
+        lanes[i].rounds.back().push_back(*seconds);
       }
     }
-    for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i].rounds.push_back(sums[i]);
   }
   return {};
 }
 
-double median_ratio(const Lane& lane, const Lane& base) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < lane.rounds.size(); ++i) {
-    ratios.push_back(lane.rounds[i] / base.rounds[i]);
+std::vector<double> round_ratios(const Lane& lane, const Lane& base) {
+  std::vector<double> medians;
+  for (std::size_t round = 0; round < lane.rounds.size(); ++round) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < lane.rounds[round].size(); ++i) {
+      ratios.push_back(lane.rounds[round][i] / base.rounds[round][i]);
+    }
+    medians.push_back(median(ratios));
   }
-  return median(ratios);
+  return medians;
 }
 
 void print(const Settings& settings, const std::vector<Lane>& lanes, int size) {
@@ -255,7 +264,7 @@ void print(const Settings& settings, const std::vector<Lane>& lanes, int size) {
              settings.steps);
   for (const Lane& lane : lanes) {
     std::vector<double> milliseconds;
-    for (const double seconds : lane.rounds) milliseconds.push_back(seconds * 1e3);
+    for (const auto& blocks : lane.rounds) milliseconds.push_back(median(blocks) * 1e3);
     fmt::print("  {:13} {:7.2f} ms a step, {:6.1f} samples/s, {:.2f} ms of CPU; rounds {:.2f}\n",
                lane.name, median(milliseconds),
                static_cast<double>(settings.batch * size) * 1e3 / median(milliseconds),
@@ -264,7 +273,9 @@ void print(const Settings& settings, const std::vector<Lane>& lanes, int size) {
   const Lane& synchronised = lanes.front();
   for (std::size_t i = 1; i < lanes.size(); ++i) {
     const Lane& other = i == 1 ? synchronised : lanes[i];
-    fmt::print("  {}/plain {:.4f}\n", other.name, median_ratio(other, lanes[1]));
+    const std::vector<double> ratios = round_ratios(other, lanes[1]);
+    fmt::print("  {}/plain {:.4f}; rounds {:.4f}\n", other.name, median(ratios),
+               fmt::join(ratios, " "));
   }
   fmt::print("  {:.1f} MB a step to all-reduces\n",
              static_cast<double>(synchronised.synchronizer->bytes_on_wire()) /
@@ -304,7 +315,12 @@ Result<void> run(const Settings& settings, const Config& config, Runtime& runtim
   const bool is_first = runtime.place().rank == 0;
   if (is_first) print(settings, lanes, runtime.place().size);
   if (settings.trace.empty()) return {};
-  return trace(is_first ? settings.trace : settings.trace + ".others", lanes.front());
+  const std::string path = is_first ? settings.trace : settings.trace + ".others";
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const auto done = trace(i == 0 ? path : fmt::format("{}.{}", path, i), lanes[i]);
+    if (!done) return done;
+  }
+  return {};
 }
 
 int fail(const Error& error) {

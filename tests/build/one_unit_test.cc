@@ -5,12 +5,12 @@
 #include <google/protobuf/stubs/common.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "hvdrun/v1/rendezvous.grpc.pb.h"
+#include "training/torch.h"
 
 namespace {
 
@@ -21,7 +21,7 @@ TEST(OneUnit, HeadersAreDebiansNotTheWheels) {
 }
 
 TEST(OneUnit, TorchComputesAGradient) {
-  torch::Tensor x = torch::full({3}, 2.0, torch::requires_grad());
+  at::Tensor x = at::full({3}, 2.0).requires_grad_();
   (x * x).sum().backward();
   const nlohmann::json gradient = {x.grad()[0].item<double>(), x.grad()[2].item<double>()};
   EXPECT_EQ(fmt::format("{}", gradient.dump()), "[4.0,4.0]");

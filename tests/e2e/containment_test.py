@@ -1,6 +1,7 @@
 """Whatever a worker leaves behind is gone when hvdrun has ended, by either layer of containment; a
 node that was lost is looked at again; what could not be cleaned up is told."""
 
+import fcntl
 import json
 import os
 import random
@@ -48,6 +49,7 @@ class Containment(harness.EndToEnd):
     NODES = 2
     LAYER = {}
     HELD_BY = ""
+    ABANDONED = ""  # what is said of a node whose agent and shim were killed, when it is clean
     cgroup = None  # of the test and all its hosts, where there are cgroups
 
     @classmethod
@@ -136,7 +138,7 @@ class Cases:
                                    self.only(self.agents(host), "agent"))
                 run.wait(20)
                 self.assert_code(run, 125)
-                self.assert_says(run, f"{'localhost' if here else host}: verified clean")
+                self.assert_says(run, f"{'localhost' if here else host}: {self.ABANDONED}")
                 self.assert_within(time.monotonic() - killed, 3, "agent and shim killed")
                 self.assertEqual(self.others(), [])
 
@@ -148,7 +150,7 @@ class Cases:
         self.assert_last_line(run, "node2", "no heartbeat")
         self.assert_says(run, "node2: verified clean")
         self.assert_within(time.monotonic() - stopped, 2 + 1 + 5, "agent stopped, lease 2 s")
-        self.assertEqual(self.agents("node2") + self.shims("node2"), [])
+        self.assert_no_agents("node2", run)
 
     def test_stopped_agent_and_shim_are_cleared_away(self):
         run = self.start_up("-H", "node1,node2", "--grace", 1, "--lease", 2, "--heartbeat-ms", 100,
@@ -157,8 +159,8 @@ class Cases:
                   self.only(self.shims("node2"), "shim"), number=signal.SIGSTOP)
         run.wait(20)
         self.assert_code(run, 125)
-        self.assert_says(run, "node2: verified clean")
-        self.assertEqual(self.agents("node2") + self.shims("node2"), [])
+        self.assert_says(run, f"node2: {self.ABANDONED}")
+        self.assert_no_agents("node2", run)
         self.assert_no_workers(run)
 
     def test_segments_of_dead_workers_go_and_other_files_are_told(self):
@@ -190,6 +192,33 @@ class Cases:
         os.chmod(copy, 0o4755)
         return "/tmp/become_user 7 & sleep .3"
 
+    def hang(self, last, *arguments):
+        """A job that hangs, whose hook starts what leaves its session and clears its environment."""
+        return self.start("-np", 2, "-H", "node1,node2", "--grace", 1, "--stall-timeout", 1, *arguments,
+                          "--on-stall", f"sh -c 'env -i setsid -f sleep 1000; echo told; {last}'",
+                          "sleep", 600)
+
+    def escaped(self, host=None):
+        return [p.pid for p in self.state.processes(host=host) if p.words == "sleep 1000"]
+
+    def test_what_a_hook_starts_goes_with_it(self):
+        for last in ("true", "sleep 100", "kill -9 {pid}; sleep 100", "kill -9 $PPID; sleep 100"):
+            with self.subTest(last):
+                run = self.hang(last, "--on-stall-limit", 1)
+                run.wait(20)
+                self.assert_code(run, 124)
+                if "{pid}" not in last:  # that ends the job on the other node, too
+                    self.assertEqual(run.err.text.count("  | told\n"), 2, run.report())
+                self.assertEqual(self.escaped(), [])
+
+    def test_what_a_hook_starts_goes_with_the_agent(self):
+        run = self.hang("sleep 100", "--on-stall-limit", 20)
+        lab.wait_until(lambda: self.escaped("node2"), 10, "no hook runs")
+        self.kill(self.only(self.agents("node2"), "agent"))
+        lab.wait_until(lambda: not self.escaped("node2"), 5, "left by a hook")
+        run.wait(20)
+        self.assertEqual(self.others(), [])
+
     def test_reap_by_hand_says_whether_a_node_is_clean(self):
         job = "0123456789abcdef0123456789abcdef"
         for node in (4, 5):
@@ -211,6 +240,7 @@ class Cases:
 
 class ByCgroup(Cases, Containment):
     HELD_BY = rf"cgroup {CGROUPS}\S*/hvd-[0-9a-f]+-n\d"
+    ABANDONED = "verified clean"
 
     def setUp(self):
         if self.cgroup is None:
@@ -227,6 +257,27 @@ class ByCgroup(Cases, Containment):
         self.assert_code(run, 125)
         self.assert_says(run, "node2: verified clean")
         self.assertEqual(self.others(), [])
+
+    def test_a_hook_is_in_the_cgroup_of_its_job(self):
+        run = self.hang("sleep 100", "--on-stall-limit", 2)
+        pid = lab.wait_until(lambda: self.escaped("node2"), 10, "no hook runs")[0]
+        self.assertRegex(lab.read_text(f"/proc/{pid}/cgroup"), r"0::/.*/hvd-[0-9a-f]+-n1/beside\n")
+        run.wait(20)
+        self.assert_code(run, 124)
+
+    def test_empty_cgroups_of_dead_jobs_go_with_the_next_one_in_their_place(self):
+        dead, held, young = (f"{self.cgroup}/hvd-{letter * 32}-n1" for letter in "def")
+        for folder in (dead, held, young):
+            os.makedirs(f"{folder}/rank0")
+            self.addCleanup(lab.remove_cgroup, folder)
+        for folder in (dead, held):
+            os.utime(folder, (0, 0))
+        lock = os.open(held, os.O_RDONLY)  # as its shim would
+        self.addCleanup(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        self.assert_code(self.hvdrun("-np", 1, "-H", "node1", "true"), 0)
+        self.assertEqual([os.path.exists(folder) for folder in (dead, held, young)],
+                         [False, True, True])
 
     def test_a_set_uid_process_of_an_ordinary_user_is_gone_where_the_cgroup_is_his(self):
         parent = os.path.join(self.cgroup, "of-a-user")
@@ -249,6 +300,7 @@ class ByCgroup(Cases, Containment):
 class ByTree(Cases, Containment):
     LAYER = {"HVDRUN_CGROUP_ROOT": "none"}
     HELD_BY = r"the process tree and the job's mark \(switched off\)"
+    ABANDONED = "unverified: agent and shim were killed"
 
     def test_a_process_of_another_user_is_reported_to_an_ordinary_user(self):
         script = self.become_user_script(LAUNCHER)
@@ -280,7 +332,7 @@ class Lost(Containment):
         run.wait(30)
         self.assert_code(run, 125)
         self.assert_says(run, "node2: unverified: no connection")
-        self.assert_last_line(run, "node2", "no heartbeat")
+        self.assert_last_line(run, "node node2 was lost: no heartbeat for [23]")
         self.assert_within(time.monotonic() - cut, 2 + 1 + 5 + 0.5, "cut to the end, lease 2 s")
 
     def test_the_user_need_not_wait_for_it(self):
@@ -307,8 +359,155 @@ class Unstarted(Containment):
             self.kill(min(agents), number=signal.SIGSTOP)
             run.wait(20)
             self.assertIn(run.code, (124, 125), run.report())
-            self.assertEqual(self.agents("node1") + self.shims("node1"), [], run.report())
+            self.assert_no_agents("node1", run)
             self.assert_no_workers(run)
+
+
+    def test_set_uid_workers_of_an_ordinary_user_go_with_their_agent(self):
+        """Their parent-death signal was cleared when they were executed."""
+        copy = f"{self.bed.root_of(LAUNCHER)}/tmp/sleeper"
+        shutil.copy(os.path.join(PROGRAMS, "sleeper"), copy)
+        self.addCleanup(os.unlink, copy)
+        os.chmod(copy, 0o4755)
+        random.seed(17)
+        for _ in range(harness.scaled(4, 1000)):
+            run = self.on_host(LAUNCHER, "setpriv", "--reuid", str(NOBODY), "--clear-groups", HVDRUN,
+                               "-np", "4", "--transport", "local", "--grace", "1", "/tmp/sleeper",
+                               env={"HVT": self.mark})
+            agents = lab.wait_until(lambda: self.agents(LAUNCHER), 10, "no agent")
+            lab.wait_until(lambda: any(self.sleepers()) or run.process.poll() is not None, 10, "no worker")
+            time.sleep(random.uniform(0, 0.005))
+            killed = self.kill(min(agents))
+            run.wait(20)
+            self.assert_code(run, 125)
+            lab.wait_until(lambda: not self.sleepers(), 1 + 5, "set-uid workers live")
+            self.assertLess(time.monotonic() - killed, 1 + 5)
+
+    def sleepers(self):
+        return [p.pid for p in self.state.processes(host=LAUNCHER) if p.words == "/tmp/sleeper"]
+
+
+class Adopted(Containment):
+    """An agent that is the first process of its machine, and ranks that leave orphans behind all the time."""
+
+    AS_INIT = ["--transport", "command", "--rsh", "unshare -pf --mount-proc --kill-child {command}"]
+
+    def test_orphans_are_reaped_and_their_codes_are_no_ranks(self):
+        count = harness.scaled(150, 5000)
+        orphans = f"for i in $(seq {count}); do (sh -c 'sleep .1; exit 9' &) ; done; sleep .3; exit $((RANK * 7))"
+        run = self.start("-np", 2, "-H", "a:2", *self.AS_INIT, "bash", "-c", orphans)
+        zombies, oldest, seen = {}, 0, set()
+        while run.process.poll() is None:
+            now = time.monotonic()
+            dead, supervisors = self.dead_and_supervisors()
+            zombies = {who: zombies.get(who, now) for parent, who in dead if parent in supervisors}
+            oldest = max([oldest, *(now - since for since in zombies.values())])
+            seen |= supervisors
+            time.sleep(0.02)
+        run.wait(5)
+        self.assertEqual(len(seen), 2, "agent and shim")
+        self.assert_code(run, 7)
+        self.assert_last_line(run, r"rank 1 \(a, pid \d+\) exited with code 7")
+        self.assert_within(oldest, 1, f"oldest zombie of {2 * count} orphans")
+
+    def dead_and_supervisors(self):
+        """[(parent, (pid, start time))] of zombies, and the pids of this test's agent and shim."""
+        mark = f"HVT={self.mark}".encode()
+        dead, supervisors = [], set()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            name, _, fields = lab.read_text(f"/proc/{pid}/stat").rpartition(")")
+            state, parent, *rest = fields.split() or ("", "")
+            if state == "Z":
+                dead.append((int(parent), (pid, rest[17])))
+            elif name.partition("(")[2].startswith("hvd-") and mark in lab.environment_of(pid):
+                supervisors.add(int(pid))
+        return dead, supervisors
+
+
+class Unkillable(Containment):
+    """A process that SIGKILL does not end, as one that hangs in a driver: in a frozen group of the old kind."""
+
+    FREEZER = "/sys/fs/cgroup/freezer"
+
+    def setUp(self):
+        if not os.access(f"{self.FREEZER}/cgroup.procs", os.W_OK):
+            self.skipTest("no cgroup v1 freezer on this machine that can be written")
+        super().setUp()
+
+    def freeze(self, pid):
+        group = f"{self.FREEZER}/hvdrun-test-{os.getpid()}"
+        os.mkdir(group)
+        self.addCleanup(self.thaw, group)
+        lab.write_text(f"{group}/cgroup.procs", str(pid))
+        lab.write_text(f"{group}/freezer.state", "FROZEN")
+        lab.wait_until(lambda: lab.read_text(f"{group}/freezer.state").strip() == "FROZEN", 5, "not frozen")
+        return group
+
+    def thaw(self, group):
+        if not os.path.exists(group):
+            return
+        lab.write_text(f"{group}/freezer.state", "THAWED")
+        lab.wait_until(lambda: not lab.read_text(f"{group}/cgroup.procs"), 5, "it lives")
+        os.rmdir(group)
+
+    def test_it_is_named_and_the_end_does_not_wait_for_it(self):
+        run = self.start_up("-H", "node1,node2", "--grace", 0.2)
+        pid = next(pid for pid, rank in self.workers("node2").items() if rank == 1)
+        marks = lab.wait_until(  # there is none for a moment while it becomes sleep
+            lambda: [v for v in lab.environment_of(pid) if v.startswith(b"HVDRUN_JOB_ID=")], 5, "no mark")
+        job = marks[0].partition(b"=")[2].decode()
+        group = self.freeze(pid)
+        sent = time.monotonic()
+        run.signal(signal.SIGINT)
+        run.wait(20)
+        self.assert_code(run, 130)
+        self.assert_within(time.monotonic() - sent, 10, "Ctrl-C to the end, one cannot be killed, grace 0.2 s")
+        self.assert_says(run, r"node2: process \d+ \(uid 0, state D, in \w+\) outlived SIGKILL: sleep\n")
+        self.assertEqual(run.err.text.count("outlived"), 1, run.report())
+        self.assertEqual(list(self.workers()), [pid])
+        self.thaw(group)
+        reap = self.on_host("node2", AGENT, "reap", "--job", job, "--node", "1")
+        self.assertEqual(reap.wait(10), 0, reap.report())
+
+
+class EarlierJobs(Containment):
+    """What a job has left whose hvdrun, agent and shim were all killed."""
+
+    LISTEN = "import socket, time\ns = socket.create_server(('', 0))\ntime.sleep(600)"
+
+    def test_they_are_told_with_what_ends_them_and_left_alone(self):
+        worker = (f"[ $RANK = 1 ] && {{ setsid -f sleep 600; setsid -f {harness.PYTHON} -c \"$0\"; sleep .3; }} "
+                  "</dev/null >/dev/null 2>&1; echo up; exec sleep 600")
+        run = self.start_up("-H", "node1,node2", worker=["bash", "-c", worker, self.LISTEN])
+        lost = [self.only(self.shims("node2"), "shim"), self.only(self.agents("node2"), "agent")]
+        self.kill(*lost, number=signal.SIGSTOP)
+        self.kill(run.pid)
+        self.kill(*lost)
+        lab.wait_until(lambda: len(self.workers()) == 2, 10, "not two are left")
+        left = self.workers("node2")
+        again = self.hvdrun_beside("-np", 2, "-H", "node1,node2", "bash", "-c", "sleep .3; echo started")
+        told = again.err.find(r"warning: node2: 2 processes of an earlier job, whose agent and shim have gone, "
+                              r"still here: .*sleep 600 \(pid \d+, for [\d.]+ s\).*listens on TCP port \d+", 0)
+        self.assertEqual(len(told), 1, again.report())
+        self.assertLess(told[0], again.out.lines[0][0], "told after the start")
+        self.assertNotIn("node1", again.err.text)
+        self.assertEqual(self.workers("node2"), left)
+        remedy = again.err.text.partition("this ends them: ")[2].split("\n")[0].split()
+        self.assertEqual(remedy[1:2] + remedy[4:], ["reap", "--node", "1"], again.report())
+        self.assertEqual(self.on_host("node2", *remedy).wait(10), 0)
+        self.assertEqual(self.workers(), {})
+        self.remove_job_folders("node2")
+
+    def hvdrun_beside(self, *arguments):
+        run = self.start(*arguments)
+        self.assertEqual(run.wait(20), 0, run.report())
+        return run
+
+    def remove_job_folders(self, host):
+        """Nobody was left to do it."""
+        parent = f"{self.bed.root_of(host)}/tmp/hvdrun-0"
+        for name in os.listdir(parent):
+            shutil.rmtree(os.path.join(parent, name))
 
 
 class Gpus(Containment):

@@ -1,11 +1,11 @@
 """How the nodes find each other: addresses, interfaces, the reserved port."""
 
-import json
+import time
 
 import harness
+import layout
 from harness import HostOptions, scaled
 
-PRINT_ENV = [harness.PYTHON, "-c", "import json,os;print(json.dumps(dict(os.environ)))"]
 LISTEN = ("import socket,sys,time\ns=socket.create_server(('',int(sys.argv[1])))\n"
           "print('ready',flush=True)\ntime.sleep(600)")
 # Rank 0 serves on MASTER_PORT as a store would; the others fetch a word. A plain bind fails.
@@ -46,14 +46,6 @@ class Fabric(harness.EndToEnd):
         "node4": HostOptions(interface="eno1"),
     }
 
-    def environments(self, *arguments, env=None):
-        run = self.hvdrun(*arguments, *PRINT_ENV, env=env)
-        self.assert_code(run, 0)
-        return [json.loads(lines[0]) for _, lines in sorted(run.rank_lines().items())]
-
-    def values(self, environments, name):
-        return [env.get(name) for env in environments]
-
     def test_address_that_peers_reach_is_advertised(self):
         envs = self.environments("-np", 2, "-H", "node1:1,node2:1")
         self.assertEqual(self.values(envs, "MASTER_ADDR"), ["10.77.0.1"] * 2)
@@ -64,6 +56,9 @@ class Fabric(harness.EndToEnd):
         self.assertEqual(self.values(envs, "MASTER_ADDR"), ["10.77.0.2"] * 3)
         self.assertEqual(self.values(envs, "GLOO_SOCKET_IFNAME"), ["enpA", "eth0", "eno1"])
         self.assertEqual(self.values(envs, "NCCL_SOCKET_IFNAME"), ["=enpA", "=eth0", "=eno1"])
+        envs = self.environments("-np", 2, "-H", "node4:1,node1:1", "--network-interfaces", "10.77.0.0/16")
+        self.assertEqual(self.values(envs, "MASTER_ADDR"), ["10.77.0.4"] * 2)
+        self.assertEqual(self.values(envs, "NCCL_SOCKET_IFNAME"), ["=eno1", "=eth0"])
 
     def test_loopback_name_of_a_host_is_never_told_to_others(self):
         for hosts in ("node3:1,node1:1", "node1:1,node3:1"):
@@ -71,6 +66,14 @@ class Fabric(harness.EndToEnd):
             for name in ("MASTER_ADDR", "HVDRUN_ADDRESS"):
                 for value in self.values(envs, name):
                     self.assertTrue(value.startswith("10.77.0."), (name, value))
+
+    def test_only_loopback_on_one_of_two_hosts_is_refused_with_the_file(self):
+        alone = ["--transport", "command", "--rsh", "sh -c '[ $1 = b ] && shift && exec unshare -n \"$@\"; shift; "
+                 "exec \"$@\"' x {host} {command}"]
+        run = self.hvdrun("-np", 2, "-H", "b:1,a:1", *alone, "sh", "-c", "echo started")
+        self.assert_code(run, 125)
+        self.assert_says(run, "/etc/hosts")
+        self.assertNotIn("started", run.out.text)
 
     def test_localhost_beside_another_host_gets_a_reachable_address(self):
         envs = self.environments("-np", 2, "-H", "localhost:1,node1:1")
@@ -80,7 +83,10 @@ class Fabric(harness.EndToEnd):
     def test_choice_is_printed_at_vv(self):
         run = self.hvdrun("-vv", "-np", 2, "-H", "node1:1,node2:1", "true")
         self.assert_code(run, 0)
-        self.assert_says(run, r"node1.*10\.77\.0\.1\b", r"node2.*enpA|enpA.*node2")
+        self.assert_says(run, r"node1: 10\.77\.0\.1 on eth0", r"node2: 10\.77\.0\.2 on enpA",
+                         r"NCCL_SOCKET_IFNAME==eth0 \(unless the node sets it\)", "NCCL_SOCKET_IFNAME==enpA")
+        run = self.hvdrun("-vv", "-np", 2, "-H", "node1:1,node2:1", "true", env={"NCCL_SOCKET_IFNAME": "^docker0"})
+        self.assert_says(run, r"NCCL_SOCKET_IFNAME=\^docker0 \(the user's\)")
 
     def test_users_interface_and_address_win(self):
         envs = self.environments("-np", 2, "-H", "node1:1,node3:1", "--network-interfaces", "eth0")
@@ -107,6 +113,28 @@ class Fabric(harness.EndToEnd):
             self.assert_code(run, 0)
             if mode == "warn":
                 self.assert_says(run, "node2")
+
+    def test_nodes_that_reach_each_other_late_are_no_error(self):
+        self.bed.set_black_hole("node2", True, ["node1"])
+        self.addCleanup(self.bed.set_black_hole, "node2", False, ["node1"])
+        run = self.start("-vv", "-np", 2, "-H", "node1:1,node2:1", "true")
+        begin = run.err.find("reaching -> fabric", 10)
+        self.assertTrue(begin, run.report())
+        time.sleep(7)
+        self.bed.set_black_hole("node2", False, ["node1"])
+        healed = time.monotonic()
+        self.assertEqual(run.wait(20), 0, run.report())
+        # The check waits for node1's dead interface, too, up to its limit of 10 s.
+        self.assert_within(time.monotonic() - healed, 4, "from the healed cable to the end")
+
+    def test_a_silent_address_beside_another_one_holds_up_the_start_for_two_seconds(self):
+        silent = ["10.99.0.1", "lladdr", layout.WRONG_MAC, "nud", "permanent", "dev", "eth9"]
+        self.bed.run("node2", ["ip", "neigh", "replace", *silent])
+        self.addCleanup(self.bed.run, "node2", ["ip", "neigh", "del", "10.99.0.1", "dev", "eth9"])
+        run = self.hvdrun("-np", 2, "-H", "node1:1,node2:1", "true")
+        self.assert_code(run, 0)
+        self.assertGreater(run.seconds, 2)
+        self.assert_within(run.seconds, 4, "start with a silent address")
 
     def test_taken_master_port_is_named(self):
         holder = self.on_host("node1", harness.PYTHON, "-c", LISTEN, "61234")

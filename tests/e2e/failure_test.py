@@ -1,6 +1,7 @@
 """A rank fails: the code, the cause on the screen, everything else gone."""
 
 import os
+import shutil
 import signal
 import time
 
@@ -45,7 +46,8 @@ class Failure(harness.EndToEnd):
             "while :; do sleep 0.05; done\n")
         run = self.hvdrun("-np", 8, "-H", EIGHT, "bash", script)
         self.assert_code(run, 1)
-        self.assert_last_line(run, r"\b6\b", "node2", r"\b1\b")
+        self.assert_last_line(run, r"rank 6 \(node2, pid \d+\) exited with code 1 at \d\d:\d\d:\d\d\.\d+, "
+                                   r"[\d.]+ s after the start")
         last = run.err.text.splitlines()[-22:]
         tail = [line for line in last if "early" in line or "BOOM" in line]
         self.assertIn("BOOM-CAUSE", "\n".join(tail), run.report())
@@ -80,14 +82,19 @@ class Failure(harness.EndToEnd):
             self.assertIn(run.code, (1, 2, 3), run.report())
 
     def test_rank_killed_from_outside_is_noticed(self):
-        run = self.start("-np", 4, "-H", FOUR, "sleep", 600)
-        ranks = self.wait_workers(4, run)
-        killed = time.monotonic()
-        os.kill(ranks[2], signal.SIGKILL)
-        run.wait(15)
-        self.assert_code(run, 137)
-        self.assert_last_line(run, r"\b2\b", "node2", "SIGKILL")
-        self.assert_within(time.monotonic() - killed, 5, "from the kill of a rank to the end")
+        """While all ranks are in a read that never ends."""
+        reading = "ulimit -c 0; exec \"$0\" -c 'import os; print(\"up\", flush=True); os.read(os.pipe()[0], 1)'"
+        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT):
+            run = self.start("-np", 4, "-H", FOUR, "bash", "-c", reading, harness.PYTHON)
+            self.assertEqual(len(run.out.find("up", 15, count=4)), 4, run.report())
+            ranks = self.wait_workers(4, run)
+            killed = time.monotonic()
+            os.kill(ranks[2], number)
+            run.wait(15)
+            self.assert_no_workers(run)
+            self.assert_code(run, 128 + number)
+            self.assert_last_line(run, rf"rank 2 \(node2, pid \d+\) was killed by {number.name} \({number:d}\b")
+            self.assert_within(time.monotonic() - killed, 5, f"from {number.name} for a rank to the end")
 
     def test_process_in_another_session_does_not_escape(self):
         for ending in ("exit 3", "kill -9 $$"):
@@ -121,7 +128,7 @@ class Failure(harness.EndToEnd):
 
     def test_rank_that_leaves_with_success_does_not_end_the_others(self):
         run = self.hvdrun("-np", 4, "-H", FOUR, "bash", "-c",
-                          "[ $RANK = 1 ] && exit 0; sleep 1.5; echo fin $RANK")
+                          f"[ $RANK = 1 ] && exit 0; sleep {scaled(1.5, 40)}; echo fin $RANK", limit=60)
         self.assert_code(run, 0)
         self.assertEqual(run.rank_lines(), {0: ["fin 0"], 2: ["fin 2"], 3: ["fin 3"]})
 
@@ -134,21 +141,31 @@ class Failure(harness.EndToEnd):
         run = self.hvdrun("-np", 4, "-H", FOUR, "--exit-timeout", "1", "bash", "-c",
                           "[ $RANK = 1 ] && exit 0; exec sleep 600")
         self.assert_code(run, 125)
+        self.assert_last_line(run, "--exit-timeout 1 s had passed after the first rank's end")
 
     def test_other_jobs_and_bystanders_are_left_alone(self):
-        bystander = self.on_host("node1", "sleep", "600")
-        pid = bystander.pid
+        namesake = os.path.join(self.bed.folder, "shared", "hvd-agent")
+        shutil.copy("/bin/sleep", namesake)
+        self.addCleanup(os.unlink, namesake)
+        bystanders = [self.on_host("node1", program, "600") for program in ("sleep", namesake)]
+        pids = [bystander.pid for bystander in bystanders]
         runs = [self.start("-np", 4, "-H", FOUR, "bash", "-c", "echo up; exec sleep 600")
                 for _ in range(2)]
         for run in runs:
             self.assertEqual(len(run.out.find("up", 15, count=4)), 4, run.report())
+        before = self.workers()
+        self.assertEqual(len(before), 8)
         runs[0].signal(signal.SIGINT)
         self.assertEqual(runs[0].wait(15), 130, runs[0].report())
-        self.assertEqual(len(self.workers()), 4)
-        self.assertTrue(os.path.exists(f"/proc/{pid}"))
+        left = self.workers()
+        self.assertEqual(sorted(left.values()), [0, 1, 2, 3])
+        self.assertLessEqual(left.items(), before.items())
+        for pid in pids:
+            self.assertTrue(os.path.exists(f"/proc/{pid}"))
         runs[1].signal(signal.SIGTERM)
         self.assertEqual(runs[1].wait(15), 143, runs[1].report())
-        bystander.end()
+        for bystander in bystanders:
+            bystander.end()
 
     def test_many_jobs_in_a_row_leave_nothing(self):
         count = scaled(10, 200)

@@ -5,6 +5,7 @@ Needs root (testbeds are namespaces, mounts and networks): without it the whole 
 says so. The program under test is $HVDRUN_BIN; HVDRUN_LONG=1 asks for the full counts.
 """
 
+import json
 import os
 import re
 import signal
@@ -31,6 +32,7 @@ IS_LONG = os.environ.get("HVDRUN_LONG") == "1"
 SKIPPED = 77
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+PRINT_ENV = [PYTHON, "-c", "import json,os;print(json.dumps(dict(os.environ)))"]
 # Every host of the list is an agent on the launching host.
 AGENTS_HERE = ["--transport", "command", "--rsh", "sh -c 'exec \"$@\"' x {command}"]
 SETTLE = 3.0  # for sessions of sshd and agents to end after hvdrun has
@@ -198,7 +200,9 @@ class EndToEnd(unittest.TestCase):
     # ---- runs -------------------------------------------------------------------------------
 
     def environment(self, extra=None):
-        return {"PATH": PATH, "HVT": self.mark, "LANG": "C.UTF-8", **(extra or {})}
+        # No configuration file of whoever runs the tests.
+        return {"PATH": PATH, "HVT": self.mark, "LANG": "C.UTF-8", "XDG_CONFIG_HOME": "/nowhere",
+                **(extra or {})}
 
     def start(self, *arguments, env=None, **kwargs):
         """Starts hvdrun on the launching host."""
@@ -212,6 +216,22 @@ class EndToEnd(unittest.TestCase):
         run.wait(limit)
         self.assert_no_workers(run)
         return run
+
+    def print_environments(self, *arguments, env=None):
+        """A job whose ranks print what environments_of() takes from it."""
+        run = self.hvdrun(*arguments, *PRINT_ENV, env=env)
+        self.assert_code(run, 0)
+        return run
+
+    def environments_of(self, run):
+        return [json.loads(lines[0]) for _, lines in sorted(run.rank_lines().items())]
+
+    def environments(self, *arguments, env=None):
+        """The environment of each rank, rank by rank."""
+        return self.environments_of(self.print_environments(*arguments, env=env))
+
+    def values(self, environments, name):
+        return [env.get(name) for env in environments]
 
     def on_host(self, host, *argv, env=None, **kwargs):
         """Starts another program on a host; ended with the test."""
@@ -269,6 +289,15 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual([str(p) for p in left], [], "workers left when hvdrun ended: "
                          + run.report())
 
+    def assert_no_agents(self, host, run):
+        """The process that has just told that the host is clean may need a moment to end itself."""
+        deadline = time.monotonic() + 1
+        while True:
+            left = [str(p) for p in self.state.processes(host=host) if p.is_agent or p.is_shim]
+            if not left or time.monotonic() > deadline:
+                return self.assertEqual(left, [], run.report())
+            time.sleep(0.02)
+
     def assert_code(self, run, code):
         self.assertEqual(run.code, code, run.report())
 
@@ -303,5 +332,8 @@ def main():
         sys.exit(SKIPPED)
     if not os.access(HVDRUN, os.X_OK):
         sys.exit(f"no program {HVDRUN}: build hvdrun, or name it in HVDRUN_BIN")
+    # A script's background jobs have these ignored, and so would every hvdrun.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     unittest.main(module="__main__", testRunner=unittest.TextTestRunner(
         stream=sys.stdout, verbosity=2, resultclass=Result))

@@ -32,7 +32,8 @@ class Process:
 
     @property
     def is_agent(self):
-        return self.program.startswith("hvd-agent") and not self.is_shim
+        return self.program.startswith("hvd-agent") and not self.is_shim \
+            and self.words.split()[1:2] not in (["guard"], ["stacks"])
 
     def __str__(self):
         rank = "" if self.rank is None else f" (rank {self.rank})"
@@ -94,6 +95,7 @@ class Snapshot:
 class HostsState:
     def __init__(self, bed):
         self.bed = bed
+        self.not_theirs = {bed.folder, lab.CHECKOUT}  # where another build may be under way
         self.host_of = {_link(f"/proc/{pid}/ns/pid"): name for name, pid in bed.inits.items()}
 
     def processes(self, host=None, mark=None):
@@ -125,7 +127,7 @@ class HostsState:
             if not os.path.exists(f"/proc/{init}/root/"):  # the test has ended this host
                 continue
             things[name] = _listening(init) | {
-                f"file {path}" for path in _files(self.bed.root_of(name), {self.bed.folder})}
+                f"file {path}" for path in _files(self.bed.root_of(name), self.not_theirs)}
         return Snapshot({p.pid: p for p in self.processes()}, things)
 
     def cached_agents(self, host):

@@ -9,7 +9,6 @@ from harness import scaled
 
 ALL = "node1:2,node2:2,node3:2,node4:2"
 TWO = "node1:1,node2:1"
-PRINT_ENV = [harness.PYTHON, "-c", "import json,os;print(json.dumps(dict(os.environ)))"]
 
 
 class Launch(harness.EndToEnd):
@@ -70,15 +69,19 @@ class Launch(harness.EndToEnd):
                 self.assertEqual(run.out.text, "")
 
     def test_worker_finds_only_its_own_descriptors(self):
-        run = self.hvdrun("-np", 4, "-H", "node1:2,node2:2", harness.PYTHON, "-c",
-                          "import os;print(*sorted(map(int,os.listdir('/proc/self/fd'))))")
-        self.assert_code(run, 0)
-        self.assertEqual({tuple(lines) for lines in run.rank_lines().values()}, {("0 1 2 3",)})
+        """Descriptor 3 is that of PMI; the last one is what it reads with."""
+        for option, expected in (("--pmi", "0 1 2 3 4"), ("--no-pmi", "0 1 2 3")):
+            run = self.hvdrun("-np", 4, "-H", "node1:2,node2:2", option, harness.PYTHON, "-c",
+                              "import os;print(*sorted(map(int,os.listdir('/proc/self/fd'))))")
+            self.assert_code(run, 0)
+            self.assertEqual({tuple(lines) for lines in run.rank_lines().values()}, {(expected,)})
 
     def test_many_short_workers_all_start_and_end(self):
         rounds, ranks = scaled((2, 60), (40, 125))
         for _ in range(rounds):
-            run = self.hvdrun("-np", ranks, "-H", f"node1:{ranks}", "true", limit=60,
+            # Four of them write 10 MB meanwhile.
+            run = self.hvdrun("-np", ranks, "-H", f"node1:{ranks}", "sh", "-c",
+                              "[ $RANK -lt 4 ] && yes $0 | head -c 2500000; exit 0", "x" * 999, limit=60,
                               env={"GRPC_ENABLE_FORK_SUPPORT": "1"})
             self.assert_code(run, 0)
         self.tell(f"last of {rounds} jobs of {ranks} ranks", run.seconds)
@@ -102,9 +105,7 @@ class Environment(harness.EndToEnd):
     NODES = 2
 
     def worker_environments(self, *arguments, env=None):
-        run = self.hvdrun(*arguments, *PRINT_ENV, env=env)
-        self.assert_code(run, 0)
-        return {rank: json.loads(lines[0]) for rank, lines in run.rank_lines().items()}
+        return dict(enumerate(self.environments(*arguments, env=env)))
 
     def assert_has(self, environment, **expected):
         self.assertEqual({name: environment.get(name) for name in expected}, expected)
@@ -134,16 +135,35 @@ class Environment(harness.EndToEnd):
         stays = {"SSH_CONNECTION": "1 2 3 4", "SSH_AUTH_SOCK": "/nowhere", "TMPDIR": "/nowhere",
                  "HOSTNAME": "nowhere", "DISPLAY": ":9", "XDG_RUNTIME_DIR": "/nowhere",
                  "SLURM_PROCID": "7", "OMPI_COMM_WORLD_RANK": "7", "PMI_RANK": "7"}
+        others = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
         goes = {"NCCL_DEBUG": "INFO", "A": "1 $x 'y'\n", "WANDB_MODE": "off",
-                "http_proxy": "http://x"}
+                "http_proxy": "http://x", "GRPC_ENABLE_FORK_SUPPORT": "1"}
         for hosts in ("node1:1,node2:1", "localhost:1,node2:1"):
             with self.subTest(hosts=hosts):
                 envs = self.worker_environments("-np", 2, "-H", hosts, env={**stays, **goes})
                 for rank, env in envs.items():
                     self.assert_has(env, **goes)
                     for name, value in stays.items():
-                        if rank == 1 or not hosts.startswith("localhost"):
+                        if rank == 1 or not hosts.startswith("localhost") or name in others:
                             self.assertNotEqual(env.get(name), value, f"{name} on rank {rank}")
+
+    def test_ranks_of_this_host_and_another_have_the_same_variables(self):
+        """Apart from what is a node's own (the list in the manual) and what tells the rank's place."""
+        own = ("HOME USER LOGNAME SHELL HOSTNAME PWD OLDPWD SHLVL _ TMPDIR DISPLAY WAYLAND_DISPLAY XAUTHORITY "
+               "MAIL TERM_SESSION_ID PATH").split()
+        place = ("RANK GROUP_RANK ROLE_RANK NODE_RANK CROSS_RANK HOROVOD_RANK HOROVOD_CROSS_RANK HOROVOD_HOSTNAME "
+                 "HVDRUN_NODE HVDRUN_ADDRESS HVDRUN_RENDEZVOUS PMI_RANK TORCHELASTIC_ERROR_FILE "
+                 "GLOO_SOCKET_IFNAME NCCL_SOCKET_IFNAME UCX_NET_DEVICES HOROVOD_GLOO_IFACE").split()
+        self.bed.set_sshd("node1", ["SetEnv TMPDIR=/var/tmp"])
+        self.addCleanup(self.bed.set_sshd, "node1", [])
+        here, there = self.environments("-np", 2, "-H", "localhost:1,node1:1",
+                                        env={"NCCL_DEBUG": "INFO", "HVDRUN_GRACE": "3", "TMPDIR": "/tmp"})
+        self.assertEqual((here["TMPDIR"], there["TMPDIR"]), ("/tmp", "/var/tmp"))
+        differ = {name for name in here.keys() | there.keys() if here.get(name) != there.get(name)}
+        unexpected = {name for name in differ if name not in own + place
+                      and not name.startswith(("SSH_", "XDG_", "DBUS_"))}
+        self.assertEqual({name: (here.get(name), there.get(name)) for name in unexpected}, {})
+        self.assertNotIn("HVDRUN_GRACE", here)
 
     def test_user_values_win_over_ours_where_ours_are_only_hints(self):
         envs = self.worker_environments(
@@ -207,10 +227,11 @@ class Transports(harness.EndToEnd):
 
     def test_proxies_of_the_environment_are_not_asked(self):
         proxy = "http://127.0.0.1:9"
-        run = self.hvdrun("-np", 2, "-H", TWO, "bash", "-c", "echo $http_proxy $grpc_proxy",
-                          env={"http_proxy": proxy, "https_proxy": proxy, "grpc_proxy": proxy})
+        names = ["http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+        shown = " ".join("$" + name for name in names)
+        run = self.hvdrun("-np", 2, "-H", TWO, "bash", "-c", f"echo {shown}", env=dict.fromkeys(names, proxy))
         self.assert_code(run, 0)
-        self.assertEqual(run.rank_lines(), {r: [f"{proxy} {proxy}"] for r in range(2)})
+        self.assertEqual(run.rank_lines(), {r: [" ".join([proxy] * len(names))] for r in range(2)})
 
     def test_command_transport_reaches_hosts_by_ssh(self):
         run = self.hvdrun("-np", 8, "-H", ALL, "--transport", "command", "--rsh",

@@ -80,6 +80,28 @@ class Loss(harness.EndToEnd):
         self.assert_last_line(run, "node2")
         self.assert_within(self.seconds_until_gone(killed, 10), 1 + 5, "kill -9 of a shim")
 
+    def test_agent_killed_during_the_stop_does_not_hide_the_first_failure(self):
+        failing = ["bash", "-c", "trap '' TERM INT HUP; echo up; [ $RANK = 3 ] && sleep 0.3 && exit 3; "
+                   "while :; do sleep 1; done"]
+        run = self.start_up("--grace", "1.5", worker=failing)
+        lab.wait_until(lambda: 3 not in self.workers().values(), 10, "rank 3 lives")
+        time.sleep(0.2)
+        killed = self.kill(self.only(self.agents("node1"), "agent on node1"))
+        run.wait(20)
+        self.assert_code(run, 3)
+        self.assert_last_line(run, r"rank 3 \(node2, pid \d+\) exited with code 3")
+        self.assert_says(run, "node1: verified clean")
+        self.assert_within(self.seconds_until_gone(killed, 10), 1.5 + 1 + 5, "deaf, grace 1.5 s")
+
+    def test_new_job_starts_at_once_on_the_hosts_of_a_killed_launcher(self):
+        run = self.start_up("--grace", "2", worker=DEAF)
+        killed = self.kill(run.pid)
+        again = self.start("-np", 4, "-H", FOUR, "hostname")
+        self.assertEqual(again.wait(20), 0, again.report())
+        self.assertNotIn("warning", again.err.text)
+        self.assertEqual(sorted(again.rank_lines()), [0, 1, 2, 3])
+        self.assert_within(self.seconds_until_gone(killed, 10), 2 + 1, "the killed one's, deaf, grace 2 s")
+
     def test_agent_killed_at_any_moment_of_the_start_leaves_no_orphan(self):
         random.seed(7)
         for _ in range(scaled(12, 1000)):

@@ -3,6 +3,7 @@
 import calendar
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -120,15 +121,16 @@ class Causes(Reporting):
         for limit, is_dumped in (("unlimited", True), ("0", False)):
             path = self.shared(f"core-{limit}.json")
             words = ["bash", "-c", f"ulimit -c {limit} && exec \"$@\"", "_", harness.HVDRUN,
-                     "--report", path, "-np", "2", "-H", "localhost:2", "bash", "-c",
-                     "[ $RANK = 1 ] || exec sleep 600; kill -ABRT $$"]
+                     "--report", path, "-np", "4", "-H", "node1:4", "bash", "-c", "kill -ABRT $$"]
             run = harness.Run(self.bed, words, self.environment(), cwd=folder)
             self.addCleanup(run.end)
             run.wait(30)
             self.assert_code(run, 134)
             with open(path) as file:
                 self.assertEqual(json.load(file)["first_cause"]["core"], is_dumped, run.report())
-            self.assertEqual("core dumped" in run.last_line, is_dumped, run.report())
+            said = re.search(r"was killed by SIGABRT \(6; core dumped(, given to \S+| in its working directory as| as)",
+                             run.last_line)
+            self.assertEqual(said is not None, is_dumped, run.report())
 
     def test_traceback_of_a_python_program_is_shown(self):
         script = self.script(RECORD, "record.py")
@@ -138,6 +140,14 @@ class Causes(Reporting):
         traceback = report["first_cause"]["traceback"]
         self.assertEqual(traceback[0], "Traceback (most recent call last):")
         self.assertEqual(traceback[-1], "ValueError: no shard 7")
+
+    def test_what_a_rank_wrote_acts_on_no_terminal(self):
+        run, report = self.reported(
+            "-np", 1, "-H", "node1:1", "bash", "-c",
+            r"printf 'a\a\033]0;title\a\033[2Jb\n' >&2; yes '' | head -n 5000 >&2; exit 3")
+        self.assert_code(run, 3)
+        self.assert_says(run, r"\| a\\x07\\x1b\]0;title\\x07\\x1b\[2Jb\nhvdrun: rank 0")
+        self.assertEqual(report["first_cause"]["last_lines"], ["a\a\033]0;title\a\033[2Jb"])
 
     def test_error_file_of_the_user_stays_the_users(self):
         run = self.hvdrun("-np", 2, "-H", "node1:1,node2:1", "-x", "TORCHELASTIC_ERROR_FILE=/tmp/mine",
@@ -163,8 +173,8 @@ class Causes(Reporting):
     def runtime_worker(self, *arguments):
         build = os.path.dirname(os.path.dirname(harness.HVDRUN))
         program = os.path.join(build, "tests", "programs", "runtime_worker")
-        return self.reported("-np", 4, "-H", FOUR, program, "--steps", 100, *arguments,
-                             env={"HVDRUN_BEAT_MS": "50"})
+        return self.reported("-np", 4, "-H", FOUR, "-x", "HVDRUN_BEAT_MS=50", program, "--steps", 100,
+                             *arguments)
 
     def test_rank_that_left_with_zero_is_named_where_the_others_missed_it(self):
         run, report = self.runtime_worker("--fault", "missed", "--fault-rank", 2)
@@ -209,6 +219,28 @@ class Causes(Reporting):
             ended = report["ranks"][1]["ended"]
             told = calendar.timegm(time.strptime(ended[:19], "%Y-%m-%dT%H:%M:%S"))
             self.assertLess(abs(told - at), 2, ended)
+
+
+    def test_wall_clocks_that_are_wrong_or_jump_change_nothing(self):
+        """One node's is ten minutes ahead, one's behind, and one's jumps an hour ahead while the job runs."""
+        clocks = "a) clock=600;; b) clock=-600;; c) clock=3600@1;; d) clock=0;;"
+        rsh = f"sh -c 'case $0 in {clocks} esac; exec env HVDRUN_TEST_CLOCK=$clock \"$@\"' {{host}} {{command}}"
+        run, report = self.reported(
+            "-np", 4, "-H", "a:1,b:1,c:1,d:1", "--transport", "command", "--rsh", rsh, "--lease", 2,
+            "--heartbeat-ms", 100, "bash", "-c", "for i in $(seq 1 60); do echo $i; sleep 0.05; done; "
+            "sleep 0.3; [ $RANK != 2 ] || exit 5; sleep 600")
+        self.assert_code(run, 5)
+        self.assertGreater(run.seconds, 3)
+        for rank in range(4):
+            self.assertEqual(run.rank_lines()[rank], [str(i) for i in range(1, 61)])
+        self.assertEqual([line for line in run.err.text.splitlines() if "warning" in line],
+                         [f"hvdrun: warning: {host}: its clock differs by {skew} s; only printed times are affected"
+                          for host, skew in (("a", "+600.0"), ("b", "-600.0"))])
+        self.assertEqual(report["first_cause"]["host"], "c")
+        for rank in report["ranks"]:
+            for moment in (rank["started"], rank["ended"]):
+                told = calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))
+                self.assertLess(abs(told - time.time()), 30, moment)
 
 
 class Records(Reporting):
@@ -334,10 +366,21 @@ class Records(Reporting):
         self.assert_says(run, "its reader has gone")
 
     def test_report_and_events_in_one_place_are_refused(self):
-        for place in ("-", self.shared("both")):
-            run = self.hvdrun("--report", place, "--events", place, "-np", 2, "-H", FOUR, "true")
+        both = self.shared("both")
+        for place, other in (("-", "-"), ("-", "/dev/stdout"), (both, both),
+                             (both, self.shared("./both"))):
+            run = self.hvdrun("--report", place, "--events", other, "-np", 2, "-H", FOUR, "true")
             self.assert_code(run, 2)
             self.assert_last_line(run, "give each a file of its own")
+
+    def test_report_goes_to_the_standard_output_by_any_of_its_names(self):
+        for name in ("-", "/dev/stdout"):
+            run = self.hvdrun("--report", name, "-np", 2, "-H", "node1:1,node2:1", "true")
+            self.assert_code(run, 0)
+            self.assertEqual(json.loads(run.out.text)["exit_code"], 0, run.report())
+        run = self.hvdrun("--report", "/dev/stderr", "-np", 2, "-H", "node1:1,node2:1", "true")
+        self.assert_code(run, 2)
+        self.assert_last_line(run, "--report .*it is no file; name another")
 
     def test_first_clean_exit_is_told_with_those_still_running(self):
         run = self.hvdrun("-v", "-np", 4, "-H", FOUR, "bash", "-c", "[ $RANK = 1 ] || sleep 1")

@@ -8,6 +8,7 @@ import signal
 import time
 
 import harness
+import lab
 
 FOUR = "node1:2,node2:2"
 MIXED = "localhost:2,node1:2"
@@ -24,15 +25,19 @@ class Signals(harness.EndToEnd):
         self.assertEqual(len(run.out.find("up", 15, count=4)), 4, run.report())
         return run
 
-    def end_by(self, number, code, hosts=FOUR):
-        run = self.start_up(hosts=hosts)
+    def seconds_to_end(self, run, number=signal.SIGINT, code=130):
+        """From the signal until hvdrun and all ranks have gone."""
         sent = time.monotonic()
         run.signal(number)
         run.wait(20)
         self.assert_code(run, code)
         self.assert_no_workers(run)
-        self.assert_within(time.monotonic() - sent, 5,
-                           f"{signal.Signals(number).name} to the end")
+        return time.monotonic() - sent
+
+    def end_by(self, number, code, hosts=FOUR):
+        run = self.start_up(hosts=hosts)
+        seconds = self.seconds_to_end(run, number, code)
+        self.assert_within(seconds, 5, f"{signal.Signals(number).name} to the end")
 
     def test_interrupt_ends_all_with_130(self):
         self.end_by(signal.SIGINT, 130)
@@ -136,25 +141,25 @@ class Signals(harness.EndToEnd):
 
     def test_deaf_workers_get_the_grace_and_then_go(self):
         run = self.start_up("--grace", "1", worker=DEAF)
-        sent = time.monotonic()
-        run.signal(signal.SIGINT)
-        run.wait(20)
-        self.assert_code(run, 130)
-        self.assert_no_workers(run)
-        self.assertGreater(time.monotonic() - sent, 1.0)
-        self.assert_within(time.monotonic() - sent, 1 + 5, "Ctrl-C to the end, deaf, grace 1 s")
+        seconds = self.seconds_to_end(run)
+        self.assertGreater(seconds, 1.0)
+        self.assert_within(seconds, 1 + 5, "Ctrl-C to the end, deaf, grace 1 s")
 
     def test_second_interrupt_kills_at_once(self):
         run = self.start_up("--grace", "30", worker=DEAF)
         run.signal(signal.SIGINT)
         self.assertTrue(run.err.find("again", 5), run.report())
-        time.sleep(0.5)  # closer ones count as one
-        sent = time.monotonic()
-        run.signal(signal.SIGINT)
-        run.wait(20)
-        self.assert_code(run, 130)
-        self.assert_no_workers(run)
-        self.assert_within(time.monotonic() - sent, 5, "second Ctrl-C to the end")
+        time.sleep(0.05)
+        seconds = self.seconds_to_end(run)
+        self.assert_within(seconds, 5, "second Ctrl-C to the end")
+
+    def test_interrupt_that_a_wrapper_passes_on_twice_is_one(self):
+        words = ["timeout", "60", harness.HVDRUN, "-np", "4", "-H", FOUR, "--grace", "1", *DEAF]
+        run = harness.Run(self.bed, words, self.environment())
+        self.addCleanup(run.end)
+        self.assertEqual(len(run.out.find("up", 15, count=4)), 4, run.report())
+        seconds = self.seconds_to_end(run)
+        self.assertGreater(seconds, 1.0)
 
     def test_burst_of_interrupts_leaves_nothing(self):
         run = self.start_up("--grace", "2", worker=DEAF)
@@ -180,15 +185,32 @@ class Signals(harness.EndToEnd):
         self.assert_code(run, 130)
         self.assert_within(time.monotonic() - sent, 3, "Ctrl-C during the start to the end")
 
+    def test_interrupt_at_any_moment_of_the_start_is_130(self):
+        random.seed(13)
+        for i in range(harness.scaled(8, 200)):
+            run = self.start("-np", 4, "-H", FOUR, "sleep", 600)
+            pid = run.pid
+            time.sleep(random.uniform(0, 0.01 if i % 2 else 0.5))
+            os.kill(pid, signal.SIGINT)
+            run.wait(20)
+            self.assert_code(run, 130)
+            self.assert_no_workers(run)
+
+    def test_program_that_limits_its_time_ends_all(self):
+        words = ["timeout", "2", harness.HVDRUN, "-np", "4", "-H", FOUR, *UP_AND_SLEEP]
+        run = harness.Run(self.bed, words, self.environment())
+        self.addCleanup(run.end)
+        run.wait(20)
+        self.assert_code(run, 124)
+        self.assert_last_line(run, "hvdrun received SIGTERM")
+        self.assert_no_workers(run)
+        self.assert_within(run.seconds, 2 + 5, "timeout 2 hvdrun to the end")
+
     def test_stopped_worker_is_ended_too(self):
         run = self.start_up("--grace", "1")
         os.kill(self.wait_workers(4, run)[1], signal.SIGSTOP)
-        sent = time.monotonic()
-        run.signal(signal.SIGINT)
-        run.wait(20)
-        self.assert_code(run, 130)
-        self.assert_no_workers(run)
-        self.assert_within(time.monotonic() - sent, 1 + 5, "with a stopped rank, grace 1 s")
+        seconds = self.seconds_to_end(run)
+        self.assert_within(seconds, 1 + 5, "with a stopped rank, grace 1 s")
 
     def test_escaped_session_goes_with_an_interrupt(self):
         worker = ["bash", "-c", "setsid -f sleep 600 </dev/null >/dev/null 2>&1; echo up; "
@@ -357,6 +379,28 @@ class Terminal(harness.EndToEnd):
         run.wait(20)
         self.assert_code(run, 0)
         self.assertEqual(len(set(re.findall(r"done (\d)", run.out.text))), 4, run.report())
+
+    def test_nohup_and_a_session_of_its_own_outlive_the_terminal(self):
+        for starter in ("nohup", "setsid"):
+            self.start_under(starter)
+        for starter in ("nohup", "setsid"):
+            output = os.path.join(self.bed.folder, "shared", starter)
+            lab.wait_until(lambda o=output: lab.read_text(o).count("done") == 4, 10, lab.read_text(output))
+            self.assertNotIn("hvdrun:", lab.read_text(output))
+        self.seconds_until_gone(time.monotonic(), 5)
+
+    def start_under(self, starter):
+        """Until its ranks are up and the terminal has gone."""
+        output = os.path.join(self.bed.folder, "shared", starter)
+        shell = (f"{starter} \"$@\" >{output} 2>&1 </dev/null & "
+                 f"until [ $(grep -c up {output}) = 4 ]; do sleep 0.05; done; echo up up up up; wait")
+        words = [harness.PYTHON, os.path.join(harness.HERE, "on_terminal.py"), "up", "4", "hangup",
+                 "bash", "-c", shell, "_", harness.HVDRUN, "-np", "4", "-H", MIXED, "bash", "-c",
+                 "echo up; sleep 1.5; echo done"]
+        run = harness.Run(self.bed, words, self.environment())
+        self.addCleanup(run.end)
+        run.wait(20)
+        self.assertEqual(set(self.workers().values()), {0, 1, 2, 3}, run.report())
 
     def test_closed_terminal_ends_all_with_129(self):
         run = self.on_terminal("hangup")

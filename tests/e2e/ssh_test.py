@@ -1,9 +1,12 @@
 """ssh: what asks for a person, what does not answer, what the user's configuration says."""
 
 import os
+import time
 
 import harness
 import lab
+import layout
+from harness import LAUNCHER
 
 TWO = "node1:1,node2:1"
 TARPIT = ("import socket,time\ns=socket.create_server(('',22))\nprint('ready',flush=True)\n"
@@ -127,6 +130,64 @@ class NoAnswer(WithServers):
         for process in self.state.processes(host="node3"):
             if process.words == "sleep 999":
                 os.kill(process.pid, 9)
+
+
+class Silence(WithServers):
+    """A network that comes back: what it has swallowed is tried again at once."""
+
+    NODES = 2
+
+    def cut(self, is_on):
+        self.bed.set_black_hole("node2", is_on)
+
+    def healed(self, run):
+        """How long the job took once the network was there again."""
+        self.cut(False)
+        healed = time.monotonic()
+        self.assertEqual(run.wait(30), 0, run.report())
+        return time.monotonic() - healed
+
+    def start_silent(self, *arguments):
+        self.settle = 30  # for what sshd has of connections that were cut
+        self.addCleanup(self.cut, False)
+        return self.start("-np", 2, "-H", TWO, *arguments, "true")
+
+    def test_a_connection_is_tried_anew(self):
+        self.hvdrun("-np", 2, "-H", TWO, "true")  # places the agents
+        self.cut(True)
+        run = self.start_silent()
+        time.sleep(12)  # by now the kernel lets eight seconds pass before it tries again
+        self.assert_within(self.healed(run), 4, "from the healed cable to the end of the job")
+
+    def test_a_silent_address_of_a_name_gives_its_turn_to_the_next(self):
+        self.hvdrun("-np", 2, "-H", TWO, "true")
+        hosts = os.path.join(self.bed.folder, LAUNCHER, "hosts")
+        self.addCleanup(lab.write_text, hosts, lab.read_text(hosts))
+        lab.write_text(hosts, lab.read_text(hosts) + "10.77.0.99 twice\n10.77.0.2 twice\n")
+        silent = ["10.77.0.99", "lladdr", layout.WRONG_MAC, "nud", "permanent", "dev", "eth0"]
+        self.bed.run(LAUNCHER, ["ip", "neigh", "replace", *silent])
+        self.addCleanup(self.bed.run, LAUNCHER, ["ip", "neigh", "del", "10.77.0.99", "dev", "eth0"])
+        known = self.shared("twice_known_hosts", self.known_hosts + "twice "
+                            + " ".join(self.known_hosts.split()[1:3]) + "\n")
+        run = self.hvdrun("--ssh-config", self.config(self.key, known), "-np", 2, "-H",
+                          "node1:1,twice:1", "hostname", limit=20)
+        self.assert_code(run, 0)
+        self.assertEqual(run.rank_lines()[1], ["node2"])
+        self.assertGreater(run.seconds, 4)
+        self.assert_within(run.seconds, 6, "start by the second address of a name")
+
+    def test_one_that_has_lost_its_server_meanwhile_is_dropped_after_the_lease(self):
+        self.hvdrun("-np", 2, "-H", TWO, "true")
+        self.sshd("node2", "Port 2222")
+        pit = self.on_host("node2", harness.PYTHON, "-c", TARPIT)
+        self.assertTrue(pit.out.find("ready", 5), pit.err.text)
+        run = self.start_silent("-vv", "--lease", 3)
+        self.assertTrue(run.err.find("node2: connect", 5), run.report())
+        self.cut(True)
+        pit.end()
+        self.bed.set_sshd("node2", [])
+        time.sleep(6)  # nothing that it has to send tells the launcher
+        self.assert_within(self.healed(run), 6, "from the healed cable to the end of the job")
 
 
 class Configuration(WithServers):

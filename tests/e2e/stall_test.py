@@ -51,7 +51,8 @@ class Hung(harness.EndToEnd):
 
 class StallTimeout(Hung):
     def test_stopped_rank_is_named_after_the_hook_has_spoken_for_all_ranks(self):
-        run = self.busy("--stall-timeout", 2, "--on-stall", HOOK)
+        kept = os.path.join(self.bed.folder, "shared", "ranks")
+        run = self.busy("--stall-timeout", 2, "--on-stall", HOOK, "--output-filename", kept)
         since = self.stop_rank(run)
         self.assert_within(self.ended(run) - since, 5, "a stopped rank, limit 2 s")
         self.assert_blamed(run)
@@ -59,6 +60,7 @@ class StallTimeout(Hung):
             host = f"node{rank // 2 + 1}"
             self.assert_says(run, rf"rank {rank} \({host}, pid (\d+)\), .*; --on-stall says of it:\n"
                                   rf"  \| hook of {rank} on {host}, \1\n")
+            self.assertRegex(lab.read_text(f"{kept}/rank.{rank}/stderr"), rf"\| hook of {rank} on {host}, \d+\n$")
         first = run.err.text.index("; --on-stall says")
         self.assertIn("rank 2 (node2", run.err.text[:first].splitlines()[-1])
         self.assertNotIn("silent, too", run.err.text)
@@ -90,8 +92,16 @@ class StallTimeout(Hung):
             self.stop_rank(run)
             self.ended(run)
             self.assert_blamed(run)
-            self.assertEqual(len(run.err.find(rf"^hvdrun: rank \d .*\(the command {problem}.*\) "
-                                              "nothing$", 0, 4)), 4, run.report())
+            self.assertEqual(len(run.err.find(rf"^hvdrun: rank \d .*; --on-stall printed nothing: "
+                                              f"the command {problem}", 0, 4)), 4, run.report())
+
+    def test_hook_that_could_never_run_is_refused(self):
+        for arguments, words in ((("--stall-timeout", 2, "--on-stall", "dump {foo}"), "there is no {foo}"),
+                                 (("--on-stall", "dump"), "give --stall-timeout TIME or --timeout TIME")):
+            run = self.busy(*arguments)
+            self.ended(run)
+            self.assert_code(run, 2)
+            self.assert_last_line(run, words)
 
     def test_rank_of_the_runtime_is_named_with_its_step(self):
         run = self.start("-np", 4, "-H", FOUR, "--stall-timeout", 2, "--on-stall", HOOK,
@@ -152,7 +162,7 @@ class OtherKills(Hung):
         self.assert_within(run.seconds, 5, "time limit of 2 s and a hook")
 
     def test_stall_among_ranks_of_the_runtime_asks_the_hook_first(self):
-        for fault, words in (("lag", "missing rank 1 on node1"), ("stop", r"stopped \(T\)")):
+        for fault, words in (("spin", "missing rank 1 on node1"), ("stop", r"stopped \(T\)")):
             run = self.start("-np", 4, "-H", FOUR, "--on-stall", HOOK, "-x", "HVDRUN_BEAT_MS=100",
                              program("runtime_worker"), "--steps", 100000, "--fault", fault,
                              "--fault-rank", 1,

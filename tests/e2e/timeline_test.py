@@ -109,8 +109,11 @@ class Timeline(harness.EndToEnd):
         text = f"""if [ $RANK = 1 ]; then while [ ! -e {flag} ]; do sleep 0.01; done; fi
 {WORKER} 10; touch {flag}"""
         script = self.script("#!/bin/sh\n" + text + "\n", "in_turn.sh")
-        run = self.hvdrun("-np", 2, "-H", "node1:1,node2:1", "--timeline-filename", self.file,
-                          "sh", script)
+        # The second node's boot time is a day ahead, as after a day more of uptime, its clock an hour.
+        rsh = ("sh -c 'h=$1; shift; [ $h = b ] && exec env HVDRUN_TEST_CLOCK=3600 unshare -T --boottime 86400 "
+               "\"$@\"; exec \"$@\"' x {host} {command}")
+        run = self.hvdrun("-np", 2, "-H", "a:1,b:1", "--transport", "command", "--rsh", rsh,
+                          "--timeline-filename", self.file, "sh", script)
         self.assert_code(run, 0)
         trace = read(self.file)
         end = max(e["ts"] + e.get("dur", 0) for e in timed(trace, pid=0))
@@ -146,7 +149,7 @@ class Timeline(harness.EndToEnd):
             self.assertRegex(run.err.text, rf"\Ahvdrun: error: --timeline-filename \S+: {reason}\n\Z")
         run = self.hvdrun("-H", "node1:1", "true", env={"HOROVOD_TIMELINE": self.folder})
         self.assert_code(run, 2)
-        self.assert_says(run, "HOROVOD_TIMELINE .*: it is a folder")
+        self.assert_says(run, "HOROVOD_TIMELINE: .*: it is a folder")
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_relative_path_means_the_directory_of_hvdrun(self):

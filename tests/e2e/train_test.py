@@ -1,7 +1,8 @@
-"""An unmodified torch.distributed program trains over several hosts."""
+"""An unmodified torch.distributed program trains over several hosts; torchrun below hvdrun."""
 
 import os
 import re
+import signal
 import unittest
 
 import harness
@@ -31,6 +32,67 @@ class Train(harness.EndToEnd):
         self.assertEqual(len(hashes), RANKS)
         self.assertEqual(len(set(hashes.values())), 1, hashes)
         self.tell(f"{RANKS} ranks on four hosts", run.seconds)
+
+
+# A script made for torch.distributed.launch.
+LAUNCHED = """
+import argparse
+import torch, torch.distributed as dist
+parser = argparse.ArgumentParser()
+parser.add_argument("--local-rank", type=int, default=-1)
+arguments = parser.parse_args()
+dist.init_process_group("gloo")
+total = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(total)
+print(int(total), arguments.local_rank, dist.is_torchelastic_launched(), flush=True)
+dist.destroy_process_group()
+"""
+
+
+@unittest.skipUnless(has_torch(), "no torch in .venv (made by make demo)")
+class Contract(harness.EndToEnd):
+    NODES = 2
+
+    def test_scripts_of_torch_see_what_torchrun_gives_on_request(self):
+        script = self.script(LAUNCHED, "launched.py")
+        for words, local, mark in (["--local-rank-arg"], "{}", False), (["--torchelastic"], "-1", True):
+            run = self.hvdrun("-np", 4, "-H", "node1:2,node2:2", *words, PYTHON, script, limit=90)
+            self.assert_code(run, 0)
+            self.assertEqual(run.rank_lines(),
+                             {r: [f"10 {local.format(r % 2)} {mark}"] for r in range(4)})
+
+
+# What torchrun starts: waits, or fails every time in one process.
+NESTED = """
+import os, sys, time
+fails = sys.argv[1] == "fail" and os.environ["RANK"] == "1"
+os.write(1, "nested {RANK} attempt {TORCHELASTIC_RESTART_COUNT}\\n".format(**os.environ).encode())
+if not fails: time.sleep(600)
+sys.exit(3)
+"""
+
+
+@unittest.skipUnless(has_torch(), "no torch in .venv (made by make demo)")
+class Nested(harness.EndToEnd):
+    """A launcher that starts its own workers again when they end, as what hvdrun starts."""
+
+    NODES = 2
+
+    def test_torchrun_and_its_workers_end_with_a_signal_and_with_a_failure(self):
+        torchrun = [os.path.join(os.path.dirname(PYTHON), "torchrun"), "--standalone", "--nproc_per_node=2",
+                    "--max-restarts=3", self.script(NESTED, "nested.py")]
+        waits = self.start("-np", 2, "-H", "node1:1,node2:1", "--grace", 2, *torchrun, "wait")
+        fails = self.start("-np", 1, "-H", "node2:1", "--grace", 2, *torchrun, "fail")
+        self.assertEqual(len(waits.out.find("nested", 60, 4)), 4, waits.report())
+        waits.signal(signal.SIGINT)
+        waits.wait(20)
+        self.assert_code(waits, 130)
+        self.assertEqual(self.workers("node1"), {})
+        fails.wait(60)
+        self.assert_code(fails, 1)
+        self.assert_last_line(fails, r"rank 0 \(node2, pid \d+\) exited with code 1")
+        self.assertIn("attempt 3", fails.out.text)
+        self.assert_no_workers(fails)
 
 
 if __name__ == "__main__":

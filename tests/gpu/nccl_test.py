@@ -5,7 +5,7 @@ Where there are several GPUs, the same with one rank on each, also as hosts that
 
 NCCL refuses two ranks on a GPU; HVDRUN_ALLOW_SHARED_GPU=1 is the runtime's switch for such tests. Without
 a GPU the file is skipped (exit code 77). Programs: $BIN_FOLDER/{hvdrun,petrv2}, $EXAMPLES_FOLDER,
-$PHASE_WORKER.
+$PHASE_WORKER, $OTHER_NCCL (a folder with a libnccl.so.2 of another version).
 """
 
 import concurrent.futures
@@ -26,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("BIN_FOLDER", ROOT / "build" / "bin"))
 EXAMPLES = pathlib.Path(os.environ.get("EXAMPLES_FOLDER", ROOT / "build" / "examples"))
 PHASE_WORKER = os.environ.get("PHASE_WORKER", str(ROOT / "build/tests/gpu/nccl_phase_worker"))
+OTHER_NCCL = os.environ.get("OTHER_NCCL", str(ROOT / "build/tests/programs/other_nccl"))
 COMMAND_TRANSPORT = ["--transport", "command", "--rsh", "sh -c 'exec \"$@\"' x {command}"]
 SHARED = {"HVDRUN_ALLOW_SHARED_GPU": "1"}
 DEADLINE = 2.0  # s
@@ -205,6 +206,81 @@ class Faults(unittest.TestCase):
                 os.kill(pid, signal.SIGCONT)
             except ProcessLookupError:
                 pass  # ended with its job
+
+
+# Takes 1 GiB of the GPU as a program does that loads its data in children, and dies without them.
+HOLDS_THE_GPU = """
+import ctypes, os, time
+cuda = ctypes.CDLL("libcuda.so.1")
+device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0 and cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 30)) == 0
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(600)
+print("holding", flush=True)
+time.sleep(2)
+os._exit(1)
+"""
+
+
+@unittest.skipUnless(has_gpu(), "no GPU here")
+class Refusals(unittest.TestCase):
+    """Before NCCL starts."""
+
+    ALONE = {"HVDRUN_ALLOW_SHARED_GPU": "0"}
+
+    def test_more_ranks_than_gpus_are_told_with_both_numbers(self):
+        ranks = NUM_GPUS + 1
+        done = hvdrun(ranks, BIN / "petrv2", "train", "--config", "tiny", "--data", "/none", "--device", "cuda",
+                      env=self.ALONE, hosts=f"a:{ranks}")
+        self.assertEqual(done.returncode, 2, done.report)
+        self.assertIn(f"local rank {NUM_GPUS} has no GPU of its own: {NUM_GPUS} visible here", done.stderr,
+                      done.report)
+        self.assertRegex(done.stderr.splitlines()[-1], rf"rank {NUM_GPUS} \(a, pid \d+\) exited with code 2")
+
+    def test_two_ranks_on_a_gpu_are_named_with_the_node(self):
+        done = hvdrun(2, EXAMPLES / "all_reduce_bench", "--device", "cuda", "-e", "8",
+                      env={**self.ALONE, "CUDA_VISIBLE_DEVICES": "0"}, hosts="a:2")
+        self.assertEqual(done.returncode, 73, done.report)
+        self.assertRegex(done.stderr.splitlines()[-1],
+                         r"a: ranks 0, 1 share GPU GPU-\S+ .*2 ranks of this job on 1 GPU")
+
+    def test_another_nccl_of_one_node_is_a_table(self):
+        """Its LD_LIBRARY_PATH finds another library."""
+        rsh = (f"sh -c '[ $0 = b ] && export LD_LIBRARY_PATH={OTHER_NCCL}:$LD_LIBRARY_PATH; exec \"$@\"' "
+               "{host} {command}")
+        done = subprocess.run([BIN / "hvdrun", "-np", "2", "-H", "a:1,b:1", "--transport", "command", "--rsh", rsh,
+                               EXAMPLES / "all_reduce_bench", "--device", "cuda", "-e", "8"],
+                              env={**{k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}, **SHARED},
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 73, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"nodes +NCCL version\n.*a \(1 rank\) +\d+\.\d+\.\d+\n"
+                                      r".*b \(1 rank\) +2\.27\.3\n")
+        self.assertRegex(done.stderr.splitlines()[-1], r"NCCL version differs .*2\.27\.3 on b")
+
+
+@unittest.skipUnless(has_gpu(), "no GPU here")
+class Orphans(unittest.TestCase):
+    def test_memory_that_a_child_of_a_dead_rank_holds_is_given_back(self):
+        before = memory_in_use()[0]
+        run = subprocess.Popen([BIN / "hvdrun", "-np", "1", "--grace", f"{GRACE:g}", sys.executable, "-c",
+                                HOLDS_THE_GPU],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            self.assertIn("holding", run.stdout.readline())
+            during = memory_in_use()[0]
+            text, _ = run.communicate(timeout=30)
+        finally:
+            run.kill()
+        ended = time.monotonic()
+        self.assertEqual(run.returncode, 1, text)
+        while (after := memory_in_use()[0]) > before + 50 and time.monotonic() < ended + 10:
+            time.sleep(0.1)
+        print(f"    memory {before}, {during}, {after} MiB, {time.monotonic() - ended:.1f} s after the end", flush=True)
+        self.assertGreater(during, before + 1000)
+        self.assertLessEqual(after, before + 50)
 
 
 @unittest.skipUnless(NUM_GPUS > 1, "no several GPUs here")

@@ -4,10 +4,13 @@
 //                  [--fault NAME] [--fault-rank R] [--fault-step K]
 // Faults: version plan rdma gpu (another registration), double (claims rank 0), absent (ends with 0
 // unregistered), silent (never registers), stop-first and stop (SIGSTOP to itself), connect (stays
-// there), lag (hands no collective over any more), early (ends with 0 in mid-training), missed (the
-// same, and the others miss it), killed (SIGKILL to itself, 0.3 s after the others have missed it).
-// Prints "rank R done", "rank R aborts: REASON" (exit 71), "rank R dumps: REASON"; a failed
-// registration ends with the error's code.
+// there), lag (hands no collective over any more), spin (the same, at full speed), early (ends with
+// 0 in mid-training), missed (the same, and the others miss it), killed (SIGKILL to itself, 0.3 s
+// after the others have missed it).
+// Registers the version of the libnccl.so.2 that it finds, 2.28.9 where there is none. Prints
+// "rank R done", "rank R aborts: REASON" (exit 71), "rank R dumps: REASON"; a failed registration
+// ends with the error's code.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -61,6 +64,23 @@ void sleep_for_ever() {
   while (true) pause();
 }
 
+[[noreturn]] void spin_for_ever() {
+  volatile bool goes_on = true;
+  while (goes_on) {
+  }
+  abort();
+}
+
+std::string found_nccl_version() {
+  void* const library = dlopen("libnccl.so.2", RTLD_NOW);
+  using GetVersion = int (*)(int*);
+  const auto get =
+      library == nullptr ? nullptr : reinterpret_cast<GetVersion>(dlsym(library, "ncclGetVersion"));
+  int number = 22809;
+  if (get != nullptr) get(&number);
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
+
 void say(const std::string& text) {
   fmt::print("{}\n", text);
   fflush(stdout);
@@ -85,8 +105,8 @@ class Worker {
       fmt::print(stderr, "rank {}: {}\n", rank_, registered.error().message);
       return static_cast<int>(registered.error().code);
     }
-    const auto monitor = watch();
     enter("connecting");
+    const auto monitor = watch();
     if (has_fault("connect")) sleep_for_ever();
     enter("running");
     for (int step = 0; step < arguments_.number("steps"); ++step) {
@@ -133,7 +153,7 @@ class Worker {
     registration.set_host(text_of("HOROVOD_HOSTNAME"));
     registration.set_pid(getpid());
     registration.set_runtime_version("0.1.0");
-    registration.set_nccl_version(has_fault("version") ? "2.27.3" : "2.28.9");
+    registration.set_nccl_version(has_fault("version") ? "2.27.3" : found_nccl_version());
     registration.set_gpu_uuid(fmt::format("GPU-{}", has_fault("gpu") ? 0 : local_rank));
     registration.set_plan(has_fault("plan") ? "model=tiny batch=2" : "model=tiny batch=1");
     registration.set_plan_hash(has_fault("plan") ? 2 : 1);
@@ -164,6 +184,7 @@ class Worker {
     board_.update([step](Activity& activity) { activity.step = static_cast<std::uint64_t>(step); });
     const bool is_faulty = step == arguments_.number("fault-step");
     if (is_faulty && has_fault("stop")) raise(SIGSTOP);
+    if (is_faulty && has_fault("spin")) spin_for_ever();
     if (is_faulty && has_fault("lag")) {
       board_.update([](Activity& activity) {
         activity.missing = {"head.w", "head.b"};

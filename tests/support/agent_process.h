@@ -51,56 +51,9 @@ inline void copy(UniqueFd from, UniqueFd to) {
   shutdown(to.get(), SHUT_WR);
 }
 
-// The calls of a launcher on one agent, blocking, each with the test's limit.
-class AgentProcessTest : public ::testing::Test {
- protected:
-  void SetUp() override { signal(SIGPIPE, SIG_IGN); }  // the bridge outlives the agent
-
-  void TearDown() override {
-    disconnect();
-    if (pid_ > 0) {
-      EXPECT_EQ(wait_for_agent(), 0);
-    }
-    for (auto& thread : bridge_) thread.join();
-    EXPECT_FALSE(std::filesystem::exists(job_dir_)) << job_dir_;
-  }
-
-  void start_process(int in, int out, const std::vector<std::string>& extra) {
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in, 0);
-    posix_spawn_file_actions_adddup2(&actions, out, 1);
-    std::vector<std::string> words = {HVD_AGENT_PATH, "--stdio"};
-    words.insert(words.end(), extra.begin(), extra.end());
-    std::vector<char*> argv;
-    for (auto& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    ASSERT_EQ(posix_spawn(&pid_, HVD_AGENT_PATH, &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-  }
-
-  void start_on_socket(const std::vector<std::string>& extra = {}) {
-    auto [ours, theirs] = socket_pair();
-    start_process(theirs.get(), theirs.get(), extra);
-    theirs.reset();
-    connect(std::move(ours));
-  }
-
-  // Pipes as a program in between would hold them; a bridge makes one socket of them for the
-  // client.
-  void start_on_pipes() {
-    auto [agent_in, to_agent] = make_pipe();
-    auto [from_agent, agent_out] = make_pipe();
-    start_process(agent_in.get(), agent_out.get(), {});
-    agent_in.reset();
-    agent_out.reset();
-    auto [ours, inner] = socket_pair();
-    UniqueFd second(fcntl(inner.get(), F_DUPFD_CLOEXEC, 0));
-    bridge_.emplace_back(copy, std::move(inner), std::move(to_agent));
-    bridge_.emplace_back(copy, std::move(from_agent), std::move(second));
-    connect(std::move(ours));
-  }
-
+// One launcher's calls on an agent, blocking, each with the test's limit.
+class AgentCalls {
+ public:
   void connect(UniqueFd socket) {
     char byte = 0;
     while (read(socket.get(), &byte, 1) == 1 && byte != '\n') ready_line_ += byte;
@@ -128,17 +81,11 @@ class AgentProcessTest : public ::testing::Test {
     channel_.reset();
   }
 
-  int wait_for_agent() {
-    int status = 0;
-    EXPECT_EQ(waitpid(std::exchange(pid_, -1), &status, 0) > 0, true);
-    return status;
-  }
-
   v1::HelloReply say_hello(const std::vector<std::string>& argv,
                            const std::function<void(v1::Hello*)>& change = {}) {
     v1::ControlRequest request;
     v1::Hello* hello = request.mutable_hello();
-    hello->set_job_id(kJobId);
+    hello->set_job_id(job_id_);
     hello->set_node(3);
     hello->set_lease_ms(10000);
     hello->set_grace_ms(500);
@@ -161,7 +108,7 @@ class AgentProcessTest : public ::testing::Test {
       variable->set_name(std::move(name));
       variable->set_value(std::move(value));
     };
-    set(request.mutable_spawn()->add_env(), "HVDRUN_JOB_ID", kJobId);
+    set(request.mutable_spawn()->add_env(), "HVDRUN_JOB_ID", job_id_);
     set(request.mutable_spawn()->add_env(), "HVDRUN_NODE", "3");
     for (std::uint32_t rank = 0; rank < num_workers; ++rank) {
       v1::Spawn::Worker* worker = request.mutable_spawn()->add_workers();
@@ -183,7 +130,7 @@ class AgentProcessTest : public ::testing::Test {
 
   // Skips what comes before.
   v1::ControlReply next(v1::ControlReply::MessageCase kind) {
-    while (!HasFailure()) {
+    while (!::testing::Test::HasFailure()) {
       v1::ControlReply reply = next();
       if (reply.message_case() == kind) return reply;
     }
@@ -192,7 +139,7 @@ class AgentProcessTest : public ::testing::Test {
 
   void give_credit(std::uint64_t bytes) {
     v1::OutputRequest request;
-    request.set_job_id(kJobId);
+    request.set_job_id(job_id_);
     request.set_credit(bytes);
     EXPECT_TRUE(output_->Write(request));
   }
@@ -223,17 +170,86 @@ class AgentProcessTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
 
-  pid_t pid_ = -1;
+  std::string job_id_ = kJobId;
+  pid_t shim_ = -1;  // for tests that need it
   std::string ready_line_;
   std::string job_dir_ = "/no/job";
   std::uint64_t num_dropped_ = 0;
-  std::vector<std::thread> bridge_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::AgentService::Stub> stub_;
   std::unique_ptr<grpc::ClientContext> control_context_;
   std::unique_ptr<grpc::ClientContext> output_context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ControlRequest, v1::ControlReply>> control_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::OutputRequest, v1::OutputReply>> output_;
+};
+
+// Starts HVD_AGENT_PATH with these words and standard streams.
+inline pid_t start_agent(std::vector<std::string> words, int in, int out, int err = STDERR_FILENO) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, 1);
+  posix_spawn_file_actions_adddup2(&actions, err, 2);
+  words.insert(words.begin(), HVD_AGENT_PATH);
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t pid = -1;
+  EXPECT_EQ(posix_spawn(&pid, HVD_AGENT_PATH, &actions, nullptr, argv.data(), environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  return pid;
+}
+
+// An agent of one launcher, on a stream of this test's making.
+class AgentProcessTest : public ::testing::Test, protected AgentCalls {
+ protected:
+  void SetUp() override { signal(SIGPIPE, SIG_IGN); }  // the bridge outlives the agent
+
+  void TearDown() override {
+    disconnect();
+    if (pid_ > 0) {
+      EXPECT_EQ(wait_for_agent(), 0);
+    }
+    for (auto& thread : bridge_) thread.join();
+    EXPECT_FALSE(std::filesystem::exists(job_dir_)) << job_dir_;
+  }
+
+  void start_process(int in, int out, std::vector<std::string> extra) {
+    extra.insert(extra.begin(), "--stdio");
+    pid_ = start_agent(std::move(extra), in, out);
+    ASSERT_GT(pid_, 0);
+  }
+
+  void start_on_socket(const std::vector<std::string>& extra = {}) {
+    auto [ours, theirs] = socket_pair();
+    start_process(theirs.get(), theirs.get(), extra);
+    theirs.reset();
+    connect(std::move(ours));
+  }
+
+  // Pipes as a program in between would hold them; a bridge makes one socket of them for the
+  // client.
+  void start_on_pipes() {
+    auto [agent_in, to_agent] = make_pipe();
+    auto [from_agent, agent_out] = make_pipe();
+    start_process(agent_in.get(), agent_out.get(), {});
+    agent_in.reset();
+    agent_out.reset();
+    auto [ours, inner] = socket_pair();
+    UniqueFd second(fcntl(inner.get(), F_DUPFD_CLOEXEC, 0));
+    bridge_.emplace_back(copy, std::move(inner), std::move(to_agent));
+    bridge_.emplace_back(copy, std::move(from_agent), std::move(second));
+    connect(std::move(ours));
+  }
+
+  int wait_for_agent() {
+    int status = 0;
+    EXPECT_EQ(waitpid(std::exchange(pid_, -1), &status, 0) > 0, true);
+    return status;
+  }
+
+  pid_t pid_ = -1;
+  std::vector<std::thread> bridge_;
 };
 
 // A process that has gone, a zombie included.

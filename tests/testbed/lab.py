@@ -61,6 +61,16 @@ def first_child_of(pid):
     return int(children[0]) if children else None
 
 
+def remove_cgroup(path):
+    """With those in it; whether it is gone. The kernel keeps one in which a process lives."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass
+    return not os.path.exists(path)
+
+
 def processes_of(folder=None):
     """Processes of the testbed in `folder`, of any testbed without it: {pid: folder}."""
     own = {os.getpid(), os.getppid()}
@@ -255,15 +265,18 @@ class Testbed:
         parameters = os.path.join(self.folder, host, "delay")
         pid_file = os.path.join(self.folder, host, "relay.pid")
         pid = read_text(pid_file)
-        if milliseconds == 0 and loss_percent == 0:
-            if pid:
-                self._plain_cable(host, pid, pid_file)
+        is_plain = milliseconds == 0 and loss_percent == 0
+        if is_plain and not pid:
             return
+        last = float(read_text(parameters).split()[0]) / 1000 if pid else 0
         write_text(parameters, f"{milliseconds} {loss_percent}")
         if pid:
             self.run(layout.LAUNCHER, ["kill", "-HUP", pid])
         else:
             self._slow_cable(host, parameters, pid_file)
+        if is_plain:
+            time.sleep(last + 0.05)  # what is on its way arrives: the end of a connection, say
+            self._plain_cable(host, pid, pid_file)
 
     def _port(self, host):
         slow = os.path.exists(os.path.join(self.folder, host, "relay.pid"))

@@ -9,6 +9,7 @@ import os
 NETWORK = "10.77.0"
 LAUNCHER = "launcher"
 WRONG_MAC = "02:de:ad:00:00:01"
+BRIDGE_MAC = "02:de:ad:00:00:02"
 # Folders of which each host has its own, empty (/root: a private layer over the real one).
 PRIVATE = ("/run", "/tmp", "/var/tmp", "/dev/shm", "/root")
 
@@ -99,7 +100,9 @@ def network_commands(name, options):
 
 def cable_commands(hosts):
     """For `ip -batch` in the launcher: the bridge, a cable to each (name, init pid, interface)."""
-    commands = ["link add br0 type bridge", "link set br0 up"]
+    # The bridge, too, answers for the launcher. Without an address of its own it takes that of a
+    # port, and another one with the next cable: who has the old one sends to nobody for a while.
+    commands = [f"link add br0 address {BRIDGE_MAC} type bridge", "link set br0 up"]
     for name, pid, interface in hosts:
         commands += [f"link add {port_of(name)} type veth peer name {interface} netns {pid}",
                      f"link set {port_of(name)} master br0 up"]

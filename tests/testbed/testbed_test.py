@@ -119,6 +119,15 @@ class Hosts(unittest.TestCase):
         self.bed.set_delay("node4", 0)
         self.assert_reached_again("node4")
 
+    def test_other_cables_do_not_change_where_the_launcher_is_found(self):
+        def bridge():
+            return self.bed.run(layout.LAUNCHER, ["cat", "/sys/class/net/br0/address"]).strip()
+
+        for host in ("node1", "node2", "node3"):  # one of three new ports has the lowest address
+            self.bed.set_delay(host, 1)
+            self.addCleanup(self.bed.set_delay, host, 0)
+            self.assertEqual(bridge(), layout.BRIDGE_MAC)
+
     def test_sshd_takes_other_lines_and_gives_them_back(self):
         self.bed.set_sshd("node4", ["ForceCommand echo forced"])
         self.addCleanup(self.bed.set_sshd, "node4", [])

@@ -21,5 +21,5 @@ if(TARGET petrv2)
   add_test(NAME reference_parity COMMAND ${torch_python} ${reference}/parity_test.py $<TARGET_FILE:petrv2>)
   set_tests_properties(reference_golden reference_peer reference_parity
                        PROPERTIES LABELS training TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1")
-  hvdrun_training_test(trainer TIMEOUT 420 LONG_TIMEOUT 3600)
+  hvdrun_training_test(trainer TIMEOUT 900 LONG_TIMEOUT 3600)
 endif()

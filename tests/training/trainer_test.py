@@ -334,6 +334,29 @@ class Broken(Training):
         run = self.train("--lr", "1e30", "--max-skipped", 4, "--epochs", 100, ranks=2, code=75)
         self.assertRegex(run.err, r"step \d+: the gradient was not finite in 4 steps in a row")
 
+    def test_stopped_rank_is_looked_at_and_named_at_the_stall_limit(self):
+        out = self.folder / "out"
+        limits = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "3",
+                  "HVDRUN_BEAT_MS": "200"}
+        process = subprocess.Popen(
+            [HVDRUN, "-np", "4", "--on-stall", "echo stack of {rank}, {pid}", *self.words("--epochs", 1000, out=out)],
+            cwd=self.folder, env={**self.environment(), **limits}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        for line in process.stdout:
+            if "step 2 " in line:
+                break
+        found = subprocess.run(["pgrep", "-f", f"^{PETRV2} train .*--out {out}"], capture_output=True, text=True)
+        pid = found.stdout.split()[-1]
+        rank = re.search(rb"\0RANK=(\d+)\0", pathlib.Path(f"/proc/{pid}/environ").read_bytes())[1].decode()
+        os.kill(int(pid), signal.SIGSTOP)
+        text, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 72, text)
+        self.assertEqual(sorted(re.findall(r"\| stack of (\d),", text)), list("0123"), text)
+        self.assertIn(f"| stack of {rank}, {pid}\n", text)
+        self.assertRegex(text.splitlines()[-1], rf"it stalled: .*missing rank {rank} on localhost, .*stopped \(T\)")
+
     def test_rank_that_dies_is_named_by_the_others(self):
         out = self.folder / "out"
         process = self.start("--epochs", 1000, ranks=4, out=out)

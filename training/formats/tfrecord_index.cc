@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/lines.h"
 #include "base/plural.h"
 #include "training/formats/atomic_file.h"
 #include "training/formats/mapped_file.h"
@@ -43,15 +44,13 @@ Result<TfrecordIndex> read_tfrecord_index(const std::string& path) {
   if (!file) return tl::unexpected(file.error());
   TfrecordIndex index;
   for (std::string_view rest = file->bytes(); !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const auto entry = parse_line(rest.substr(0, end));
+    const auto entry = parse_line(take_line(rest));
     if (!entry) {
       return make_error(
           "{}: line {} is not \"OFFSET SIZE\" in decimal: rebuild the index from its records", path,
           index.size() + 1);
     }
     index.push_back(*entry);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return index;
 }

@@ -12,6 +12,7 @@
 //       (loss(micro_batches[i]) / micro_batches.size()).backward();
 //     }
 //     if (auto done = synchronizer.finish(); !done) return done;
+//     clip(synchronizer.flat_gradients());
 //     optimiser.step(synchronizer.gradients());          // the parameters' order
 //     log(synchronizer.riders(), synchronizer.num_missing());
 //     synchronizer.reset();                              // before the next backward
@@ -79,6 +80,10 @@ class GradientSynchronizer {
   // After finish(): a view for each parameter, in the order of create(), with the parameter's sizes
   // and strides; the parameters' grad() are the same. From the second step on the same tensors.
   [[nodiscard]] const std::vector<at::Tensor>& gradients() const;
+  // The same memory as a flat tensor for each bucket, what is between gradients being zero: for
+  // what treats all elements alike, such as clipping, at the cost of a few tensors instead of
+  // hundreds.
+  [[nodiscard]] const std::vector<at::Tensor>& flat_gradients() const;
   // (num_riders), on the device of the first bucket: float32, or float64 where its gradients are.
   // The caller's own: a later step does not change it.
   [[nodiscard]] at::Tensor riders() const;

@@ -29,6 +29,10 @@ class Timings:
     stall: float
     start: float  # --start-timeout where somebody falls silent before the start is over
 
+    def in_words(self):
+        return (f"`--lease {self.lease:g} --grace {self.grace:g}`, cuts of {self.short_cut:g} s "
+                f"and {self.long_cut:g} s")
+
     def known_after(self, how):
         return {AT_ONCE: 0, LEASE: self.lease, STALL: self.stall, START: self.start}[how]
 
@@ -89,6 +93,14 @@ def bounds_of(case, timings):
     return Bounds(known + OBEDIENT_TIME, deaf, end + VERIFY_TIME)
 
 
+def figures_of(case):
+    """Those that there must be: of whoever lives when the fault strikes."""
+    if case.is_survived:
+        return ("end",)
+    return {"running": ("obedient", "deaf", "end"), "writing": ("obedient", "deaf", "end"),
+            "stopping": ("deaf", "end")}.get(case.phase, ("end",))
+
+
 def formula_of(case):
     """The bound of hvdrun's end in words."""
     if case.is_survived:
@@ -128,11 +140,12 @@ ALL_WELL = (0, "")
 RANK_FAILED = (3, rf"rank {FAILING_RANK} \({SECOND}, pid \d+\) exited with code 3")
 
 
-UNREACHED = (125, r"could not be started: node\d cannot reach node1 .*--fabric=warn")
+def _lost(host, how=""):
+    return (125, rf"node {host} was lost: {how}")
 
 
-def _lost(host):
-    return (125, rf"node {host} was lost")
+def _fell_silent(host):
+    return _lost(host, "no heartbeat for ")
 
 
 def _not_started(host):
@@ -148,15 +161,14 @@ def _outcomes(target, fault, phase):
         return (KILLED,)
     if phase == "stopping":
         return (RANK_FAILED,)
-    if (fault, phase) == ("slow", "connecting"):
-        return (ALL_WELL, UNREACHED)  # each connection has 5 s, and may lose its packets
     if fault in SURVIVED:
         return (ALL_WELL,)
     if target == "worker":
         how = r"\(node2, pid \d+\) was killed by SIGKILL" if fault == "kill" else ".*node2"
         return ((137 if fault == "kill" else 124, rf"rank 2 {how}"),)
     host = r"node\d" if target == "launcher" else VICTIM
-    lost = (_lost(host), _not_started(host))
+    is_silent = fault in ("stop", "long-cut") and target != "shim"
+    lost = (_fell_silent(host) if is_silent else _lost(host), _not_started(host))
     return lost[:1] if phase in ("running", "writing") else (*lost, _not_started_in_time(host))
 
 
@@ -185,7 +197,7 @@ def _pairs():
     killed_rank = r"rank [24] \(node[23], pid \d+\) was killed by SIGKILL"
     return [
         pair("agent+shim", "kill", AT_ONCE, _lost(VICTIM)),
-        pair("host+host", "long-cut", LEASE, _lost("node[23]")),
+        pair("host+host", "long-cut", LEASE, _fell_silent("node[23]")),
         pair("launcher+host", "kill", AT_ONCE, KILLED),
         pair("worker+shim", "kill", AT_ONCE, _lost(VICTIM), (137, killed_rank)),
         pair("agent+launcher", "kill", AT_ONCE, KILLED),

@@ -37,6 +37,18 @@ class Cases(unittest.TestCase):
         self.assertEqual((bounds.obedient, bounds.deaf), (None, None))
         self.assertGreater(bounds.end, cases.job_seconds(case("host/short-cut/running"), SCALED))
 
+    def test_whoever_lives_when_the_fault_strikes_must_be_seen_to_go(self):
+        expected = {"connecting": ("end",), "starting": ("end",), "stopping": ("deaf", "end"),
+                    "running": ("obedient", "deaf", "end"), "writing": ("obedient", "deaf", "end")}
+        for one in cases.all_cases():
+            wanted = ("end",) if one.is_survived else expected[one.phase]
+            self.assertEqual(cases.figures_of(one), wanted, one.name)
+
+    def test_a_slow_network_is_always_survived_before_the_stop(self):
+        for one in cases.all_cases():
+            if one.fault in cases.SURVIVED and one.phase != "stopping":
+                self.assertEqual(one.outcomes, (cases.ALL_WELL,), one.name)
+
     def test_a_cut_is_survived_up_to_a_third_of_the_lease(self):
         for timings in (SCALED, DEFAULT):
             self.assertEqual(timings.short_cut, timings.lease / 3)

@@ -78,17 +78,18 @@ def run_all(chosen, timings, num_sets):
     return verdicts
 
 
-def tell(verdicts, order, table_file):
+def tell(verdicts, order, ran, table_file):
     """The figures in the table's order; logs of what failed. True: nothing failed."""
     failed = [verdict for verdict in verdicts if verdict.problems]
     for verdict in failed:
         print(f"\n==== {verdict.name}: {'; '.join(verdict.problems)}\n{verdict.log}")
     verdicts.sort(key=lambda verdict: order.index(verdict.name))
-    text = figures.table(verdicts)
-    print(f"\n{text}\n")
+    word = f"{len(failed)} failed" if failed else "all within their bounds"
+    text = figures.report(verdicts, f"{ran}: {word}.")
+    print(f"\n{text}")
     if table_file:
         with open(table_file, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(text)
     for verdict in failed:
         print(f"FAILED {verdict.name}: {'; '.join(verdict.problems)}")
     return not failed
@@ -113,10 +114,9 @@ def main():
     began = time.monotonic()
     timings = cases.SCALED if asked.timings == "scaled" else cases.DEFAULT
     verdicts = run_all(chosen, timings, asked.sets)
-    is_well = tell(verdicts, [case.name for case in every], asked.table)
-    print(f"{len(verdicts)} cases in {time.monotonic() - began:.0f} s, seed {asked.seed}: "
-          f"{'all passed' if is_well else 'FAILED'}")
-    return 0 if is_well else 1
+    ran = (f"{len(verdicts)} cases in {time.monotonic() - began:.0f} s, seed {asked.seed}, "
+           f"{asked.timings} timings ({timings.in_words()})")
+    return 0 if tell(verdicts, [case.name for case in every], ran, asked.table) else 1
 
 
 if __name__ == "__main__":

@@ -31,6 +31,11 @@ def table(verdicts):
     return "\n".join(lines)
 
 
+def report(verdicts, summary):
+    """The table under one sentence, to be put into a document as it is."""
+    return f"{summary}\n\n{table(verdicts)}\n"
+
+
 def line(verdict):
     """One case: its times against their bounds."""
     parts = []

@@ -13,6 +13,7 @@ import faults
 import harness
 import hosts_state
 import lab
+import layout
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(harness.HVDRUN)), "tests", "programs")
 HOSTS = "node1:2,node2:2,node3:2,node4:2"
@@ -20,6 +21,7 @@ NUM_RANKS = 8
 SLOW_STARTER = "node4"  # while a job starts, so that phases can be seen and hit
 STARTER_DELAY = 50  # milliseconds
 PATIENCE = 30.0  # beyond a bound, until a trial is given up
+CUT_SLACK = 0.5  # what a busy machine may take longer to mend a short cut
 SETTLE = 30.0  # for sessions of sshd that were cut off
 TRIES = 3  # a phase may be over before the fault comes
 
@@ -120,8 +122,7 @@ class Trial:
             if is_early:
                 self.stage.bed.set_delay(SLOW_STARTER, 0)
             self.job.end()
-            if not self._is_host_gone():
-                self._check_clean()
+            self._check_clean()
         return Verdict(self.case.name, self.case.kind, self.figures, self.bounds, self.job.code,
                        self.problems, self.job.report())
 
@@ -183,6 +184,9 @@ class Trial:
     # ---- the fault --------------------------------------------------------------------------
 
     def _strike(self):
+        alive = []
+        if self.case.phase in ("stopping", "running", "writing"):
+            alive = self._processes()
         self._until(self.fault.is_possible)
         over = {"connecting": "fabric -> starting", "starting": r"\d ranks started"}
         if self._has_said(over.get(self.case.phase, "$^")):
@@ -190,7 +194,10 @@ class Trial:
         if self.case.phase in ("running", "writing") and self.job.process.poll() is not None \
                 and "launcher" not in self.case.target:
             raise PhaseMissed("the job was over: " + self.job.report())
+        if self.case.phase == "stopping" and not alive:
+            raise PhaseMissed("all had been stopped: " + self.job.report())
         self.struck = time.monotonic()
+        self._note_gone(alive, 0.0)
         self.fault.strike()
 
     def _watch(self):
@@ -206,6 +213,7 @@ class Trial:
             if heal_at is not None and now >= heal_at:
                 self.fault.undo()
                 heal_at = None
+                self._judge_cut(time.monotonic() - self.struck)
             is_over = self.figures.end is not None and not left
             if is_over and heal_at is None:
                 return
@@ -215,6 +223,10 @@ class Trial:
                                       "left: " + "; ".join(map(str, left))))
                 return
             time.sleep(0.01)
+
+    def _judge_cut(self, seconds):
+        if self.case.fault == "short-cut" and seconds > self.timings.short_cut + CUT_SLACK:
+            raise PhaseMissed(f"the cut has lasted {seconds:.2f} s, no third of the lease any more")
 
     def _note_gone(self, left, now):
         """The last time that they were seen; while a job starts, they may come after the fault."""
@@ -274,6 +286,8 @@ class Trial:
             bound, seconds = getattr(self.bounds, what), getattr(self.figures, what)
             if None not in (bound, seconds) and seconds > bound:
                 self.problems.append(f"{what}: {seconds:.2f} s, bound {bound:g} s")
+            if seconds is None and what in cases.figures_of(self.case):
+                self.problems.append(f"{what}: nobody was seen")
         if self.case.is_survived:
             self.figures.obedient = self.figures.deaf = None
 
@@ -301,12 +315,14 @@ class Trial:
 
     # ---- what is left -----------------------------------------------------------------------
 
-    def _is_host_gone(self):
-        return "host" in self.case.target and self.case.fault == "kill" and self.fault.has_struck \
-            or not os.path.exists(f"/proc/{self.stage.bed.inits[cases.VICTIM]}/root/")
+    @property
+    def killed_hosts(self):
+        return {name for name, init in self.stage.bed.inits.items()
+                if not os.path.exists(f"/proc/{init}/root/")}
 
     def _check_clean(self):
-        """On no host a process, port, file or cgroup more than before."""
+        """On no host a process, port, file or cgroup more than before. A host that was killed has
+        nothing left but its cgroup, which must be empty."""
         end = time.monotonic() + SETTLE
         while left := self._what_is_left():
             if time.monotonic() > end:
@@ -320,9 +336,16 @@ class Trial:
         left += [f"{host}: {p}" for host in self.stage.bed.names
                  for p in self.stage.state.processes(host=host)
                  if f"grandchild-{self.mark}" in p.words]
+        return left + [folder for folder in self._cgroups() if not self._is_of_the_dead(folder)]
+
+    def _cgroups(self):
         job = re.search(r"job ([0-9a-f]{32})", self.job.err.text)
-        return left + (glob.glob(f"/sys/fs/cgroup/**/hvd-{job[1]}-n*", recursive=True)
-                       if job else [])
+        return glob.glob(f"/sys/fs/cgroup/**/hvd-{job[1]}-n*", recursive=True) if job else []
+
+    def _is_of_the_dead(self, folder):
+        """A killed host's, which all hosts of a testbed see; removed here where it is empty."""
+        host = layout.node_name(int(folder.rpartition("-n")[2]) + 1)
+        return host in self.killed_hosts and lab.remove_cgroup(folder)
 
 
 def try_case(stage, case, timings):
@@ -335,7 +358,7 @@ def try_case(stage, case, timings):
             stage.discard()
             missed = str(error)
             continue
-        if verdict.problems or trial._is_host_gone():
+        if verdict.problems or trial.killed_hosts:
             stage.discard()
         return verdict
     return Verdict(case.name, case.kind, Figures(), cases.bounds_of(case, timings), None,

@@ -222,10 +222,10 @@ class TablesReader {
     frame.filename = entry.text("filename");
     frame.timestamp_us = entry.integer("timestamp");
     if (channel == kLidarChannel) return frame;
-    constexpr std::int64_t kLongestSide = 65535;  // of a JPEG
+    constexpr std::int64_t kLargestJpeg = 65535;  // of a JPEG
     const std::int64_t width = entry.integer("width");
     const std::int64_t height = entry.integer("height");
-    if (width < 1 || height < 1 || width > kLongestSide || height > kLongestSide) {
+    if (width < 1 || height < 1 || width > kLargestJpeg || height > kLargestJpeg) {
       entry.reject(fmt::format("has the image size {} x {}; the table is damaged", width, height));
     }
     frame.width = static_cast<int>(width);

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <unordered_set>
 
+#include "base/blanks.h"
+#include "base/lines.h"
 #include "training/formats/mapped_file.h"
 
 namespace hvd::petrv2 {
@@ -12,13 +14,6 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kOfficialSplits = {"train", "val", "mini_train",
                                                              "mini_val"};
-
-std::string_view strip(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 // "lists/night.txt" -> "night"; what a shard's name cannot hold becomes '_'.
 std::string split_name(const std::string& path) {
@@ -65,11 +60,9 @@ Result<std::vector<std::string>> parse_scene_names(std::string_view text, std::s
   std::unordered_set<std::string> seen;
   std::size_t number = 0;
   while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string_view line = take_line(text);
     ++number;
-    line = strip(line.substr(0, line.find('#')));
+    line = strip_blanks(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     if (!seen.emplace(line).second) {
       return make_error("{}, line {}: the scene {} is listed twice; remove one", path, number,

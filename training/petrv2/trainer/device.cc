@@ -4,11 +4,20 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
+
 namespace hvd::petrv2 {
 
 Result<at::Device> choose_device(const std::string& wish, int local_rank, bool may_share) {
   if (wish == "cpu") return at::Device(at::kCPU);
   const int num_gpus = c10::cuda::device_count();
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (num_gpus == 0 && visible != nullptr) {
+    return make_error(ExitCode::kUsage,
+                      "no GPU is visible here with CUDA_VISIBLE_DEVICES={}: unset it, or use "
+                      "--device cpu",
+                      *visible == '\0' ? "(empty)" : visible);
+  }
   if (num_gpus == 0 && wish == "auto") return at::Device(at::kCPU);
   if (num_gpus == 0) {
     return make_error(ExitCode::kUsage, "--device cuda: no GPU is visible here; use --device cpu");

@@ -9,7 +9,8 @@
 
 namespace hvd::petrv2 {
 
-// "cpu", "cuda" or "auto" (a GPU if there is one). Of several GPUs the one of the local rank; fewer
+// "cpu", "cuda" or "auto" (a GPU if there is one; but a CUDA_VISIBLE_DEVICES that shows none is a
+// mistake, not a wish for the CPU). Of several GPUs the one of the local rank; fewer
 // GPUs than local ranks is an error, unless they may be shared (a test).
 [[nodiscard]] Result<at::Device> choose_device(const std::string& wish, int local_rank,
                                                bool may_share);

@@ -152,10 +152,9 @@ Result<StepOutcome> StepRunner::run(const StepInputs& inputs, const AfterForward
   if (auto done = gradients_.finish(); !done) return tl::unexpected(done.error());
   spans_.begin("OPTIMIZER");
   const bool is_scaled = options_.precision == TrainPrecision::kFp16;
-  const auto& gradients = gradients_.gradients();
-  const ClipResult clipped =
-      clip(gradients, config_.clip_norm, is_scaled ? loss_scale_.inverse() : at::Tensor());
-  optimiser_.step(gradients, inputs.lr, clipped.found_inf);
+  const ClipResult clipped = clip(gradients_.flat_gradients(), config_.clip_norm,
+                                  is_scaled ? loss_scale_.inverse() : at::Tensor());
+  optimiser_.step(gradients_.gradients(), inputs.lr, clipped.found_inf);
   if (is_scaled) loss_scale_.update(clipped.found_inf);
   StepOutcome outcome;
   outcome.values = at::cat({values, clipped.norm.to(at::kDouble).reshape({1}),

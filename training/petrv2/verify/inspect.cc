@@ -13,7 +13,7 @@
 namespace hvd::petrv2 {
 namespace {
 
-int report_error(const Error& error) {
+int inspect_failed(const Error& error) {
   fmt::print(stderr, "petrv2 inspect: {}\n", error.message);
   return static_cast<int>(error.code);
 }
@@ -67,7 +67,7 @@ void print_json(const Config& config, const std::vector<TableRow>& rows) {
 
 int inspect_config(const InspectOptions& options) {
   const auto config = load_config(options.config);
-  if (!config) return report_error(config.error());
+  if (!config) return inspect_failed(config.error());
   const std::vector<TableRow> rows = list_tensors(config->model);
   if (options.is_json) {
     print_json(*config, rows);
@@ -81,7 +81,7 @@ int inspect_config(const InspectOptions& options) {
 
 int run_inspect(const std::vector<std::string>& arguments) {
   const auto options = parse_inspect_options(arguments);
-  if (!options) return report_error(options.error());
+  if (!options) return inspect_failed(options.error());
   if (options->is_help) {
     fmt::print("{}", inspect_help());
     return 0;

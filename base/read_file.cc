@@ -1,4 +1,4 @@
-#include "agent/read_file.h"
+#include "base/read_file.h"
 
 #include <fcntl.h>
 

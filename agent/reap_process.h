@@ -1,0 +1,23 @@
+// Starts `hvd-agent reap` as a child with a launcher's connection as its standard input and output:
+// it may have to kill, and to wait, what the process that serves other jobs must not.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+
+namespace hvd {
+
+struct ReapProcess {
+  pid_t pid = -1;
+  UniqueFd pidfd;  // readable once it has ended
+};
+
+// `words` begin with "reap"; `stream` is the connection, which becomes a blocking one.
+[[nodiscard]] Result<ReapProcess> start_reap(const std::vector<std::string>& words, int stream);
+
+}  // namespace hvd

@@ -1,0 +1,14 @@
+// `hvd-agent serve`: sets this process up as an agent that stays, and runs it until SIGTERM, SIGINT
+// or SIGHUP. What concerns the whole process and not one job is here: the sub-reaper, limits,
+// signals, the log on standard error.
+#pragma once
+
+#include "agent/arguments.h"
+#include "agent/session.h"
+
+namespace hvd {
+
+// The exit code for main: 0 after a signal, when all jobs have been ended.
+[[nodiscard]] int run_service(const AgentArguments& arguments, Session::Place place);
+
+}  // namespace hvd

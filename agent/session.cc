@@ -1,0 +1,157 @@
+#include "agent/session.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <string_view>
+#include <utility>
+
+#include "agent/own_children.h"
+#include "agent/reap_process.h"
+#include "agent/shim_process.h"
+#include "base/log.h"
+
+namespace hvd {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+
+// A launcher says its line at once.
+constexpr auto kGreetingLimit = std::chrono::seconds(10);
+
+Result<std::string> whole_line(std::string text) {
+  if (text.empty()) return make_error("no word came");
+  const std::size_t end = text.find('\n');
+  // More than the line would be bytes that were meant for gRPC: nobody sends them before our
+  // answer.
+  if (end + 1 != text.size()) return make_error("what came is no greeting of an hvdrun");
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+Session::Session(Loop& loop, UniqueFd stream, PeerUser peer, const Place& place)
+    : loop_(loop),
+      peer_(peer),
+      place_(place),
+      began_(boottime_now()),
+      stream_(std::move(stream)),
+      is_job_over_(loop) {}
+
+Task<void> Session::run() {
+  const auto line = co_await read_greeting();
+  if (!line) {
+    refuse(line.error().message);
+    co_return;
+  }
+  greeting_.arguments.marker = line->substr(0, line->find(' '));  // for the answer, whatever it is
+  auto greeting = parse_greeting(*line);
+  if (!greeting) {
+    refuse("this agent is of version " HVDRUN_VERSION
+           " and does not know the greeting; use an hvdrun of that version");
+    co_return;
+  }
+  greeting_ = std::move(*greeting);
+  if (greeting_.arguments.role == AgentArguments::Role::kReap) {
+    co_await run_reap();
+  } else {
+    co_await run_job();
+  }
+}
+
+// What has come until the end of a line, of the stream or of the time.
+Task<Result<std::string>> Session::read_greeting() {
+  using namespace boost::asio::experimental::awaitable_operators;
+  stream_descriptor descriptor(loop_, stream_.get());
+  boost::asio::steady_timer limit(loop_, kGreetingLimit);
+  std::string text;
+  std::array<char, kMaxGreetingBytes> buffer;
+  while (text.find('\n') == std::string::npos && text.size() < kMaxGreetingBytes) {
+    const auto first = co_await (descriptor.async_wait(stream_descriptor::wait_read, kAwait) ||
+                                 limit.async_wait(kAwait));
+    if (first.index() != 0) break;
+    const ssize_t size = ::recv(stream_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (size <= 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+  (void)descriptor.release();
+  co_return whole_line(std::move(text));
+}
+
+Task<void> Session::run_job() {
+  auto shim = start_shim(greeting_.arguments);
+  if (!shim) {
+    refuse(shim.error().message);
+    co_return;
+  }
+  Job::Config config;
+  config.node_env = place_.node_env;
+  config.cgroup = cgroup();
+  config.on_end = [this] { is_job_over_.set(); };
+  job_.emplace(loop_, std::move(*shim), std::move(config));
+  say("ready " HVDRUN_VERSION);
+  if (auto started = job_->start(std::move(stream_)); !started) {
+    log(LogLevel::kError, "{}", started.error().message);
+    job_->take_stream_end();
+  }
+  co_await is_job_over_.wait();
+  end_ = job_->ending();
+}
+
+Task<void> Session::run_reap() {
+  std::vector<std::string> words = greeting_.words;
+  words.insert(words.end(), {"--marker", greeting_.arguments.marker});
+  auto reap = start_reap(words, stream_.get());
+  if (!reap) {
+    refuse(reap.error().message);
+    co_return;
+  }
+  stream_.reset();
+  const OwnChild child(loop_, reap->pid);
+  stream_descriptor ended(loop_, reap->pidfd.release());
+  co_await ended.async_wait(stream_descriptor::wait_read, kAwait);
+  waitpid(reap->pid, nullptr, WNOHANG);
+  end_ = "reaped";
+}
+
+void Session::refuse(const std::string& why) {
+  say("error " + why);
+  stream_.reset();
+  end_ = why;
+}
+
+// A fresh socket has room for a line; a launcher that has gone shows by the end of its stream.
+void Session::say(const std::string& words) const {
+  const std::string& marker = greeting_.arguments.marker;
+  const std::string line = marker.empty() ? words + "\n" : fmt::format("{} {}\n", marker, words);
+  [[maybe_unused]] const ssize_t n =
+      ::send(stream_.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// The launcher may name another folder than the agent's, or none.
+CgroupPlace Session::cgroup() const {
+  AgentArguments wanted = greeting_.arguments;
+  wanted.wants_user_scope = false;  // a running process enters none
+  return wanted.cgroup_root.empty() ? place_.cgroup : find_cgroup_place(wanted, {});
+}
+
+void Session::stop() {
+  if (job_) return job_->take_stream_end();
+  if (stream_.is_valid()) ::shutdown(stream_.get(), SHUT_RDWR);
+}
+
+std::string Session::summary() const {
+  std::string text = fmt::format("pid {} (uid {})", peer_.pid, peer_.uid);
+  const AgentArguments& about = greeting_.arguments;
+  if (about.node) text += fmt::format(", job {} node {}", about.job_id, *about.node);
+  return text + fmt::format(": {} after {}", end_, format_duration(boottime_now() - began_));
+}
+
+}  // namespace hvd
