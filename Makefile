@@ -75,7 +75,7 @@ bench: deps build
 	.venv/bin/python tests/bench/rendezvous_scale.py
 
 asan: asan-build
-	$(SANITIZER_ENV) $(CTEST) --test-dir build-asan -L '^unit$$' -j $(JOBS)
+	$(SANITIZER_ENV) $(CTEST) --test-dir build-asan -L '^(unit|process)$$' -j $(JOBS)
 
 asan-build: deps-build
 	@[ -f build-asan/build.ninja ] || cmake --preset asan >/dev/null
@@ -84,7 +84,7 @@ asan-build: deps-build
 tsan: deps-build
 	@[ -f build-tsan/build.ninja ] || cmake --preset tsan >/dev/null
 	@cmake --build build-tsan -j $(JOBS)
-	$(SANITIZER_ENV) $(CTEST) --test-dir build-tsan -L '^unit$$' -j $(JOBS)
+	$(SANITIZER_ENV) $(CTEST) --test-dir build-tsan -L '^(unit|process)$$' -j $(JOBS)
 
 tidy: deps-build
 	@command -v clang-tidy >/dev/null || { echo "tidy: clang-tidy is missing; apt-get install clang-tidy" >&2; exit 1; }

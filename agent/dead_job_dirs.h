@@ -2,6 +2,8 @@
 // The next job of the same user takes them away. Thread: any.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +15,11 @@ namespace hvd {
 
 // The digits of the job id in the name that plan_job_dir() gives; empty: it is none. Pure.
 [[nodiscard]] std::string_view job_digits(std::string_view name);
+
+// How long ago the shim of the job's part on that node last gave a sign (folder_lock.h); nullopt:
+// it has no folder here.
+[[nodiscard]] std::optional<Nanos> since_sign_of(const std::vector<std::string>& parents,
+                                                 std::string_view job_id, std::uint32_t node);
 
 // Looks in `parents` (job_dir_parents()); only folders of ours that no agent and no shim holds.
 // Jobs in `kept`, by their ids, still have processes: their folders stay, and so do younger ones

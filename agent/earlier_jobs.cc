@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/arguments.h"
+#include "agent/gpu_memory.h"
 #include "agent/shim/containment.h"
 #include "agent/shim/process_tree.h"
 #include "base/parse_number.h"
@@ -95,8 +96,8 @@ MarkedProcesses find_earlier_jobs() {
   return groups;
 }
 
-std::string describe_earlier_job(const JobMark& mark, const std::vector<ProcStat>& processes,
-                                 Nanos now, std::string_view program) {
+std::string describe_earlier_job(const EarlierJob& job, Nanos now, std::string_view program) {
+  const std::vector<ProcStat>& processes = job.processes;
   std::vector<std::string> shown;
   for (std::size_t i = 0; i < std::min(processes.size(), kMaxShown); ++i) {
     shown.push_back(process_text(processes[i], now));
@@ -105,10 +106,13 @@ std::string describe_earlier_job(const JobMark& mark, const std::vector<ProcStat
     shown.push_back(fmt::format("{} more", processes.size() - kMaxShown));
   }
   std::string text = fmt::format(
-      "{} of an earlier job, whose agent and shim have gone, still here: {}; left alone; this ends "
-      "them: {} reap --job {} --node {}",
+      "{} of an earlier job, whose agent and shim have gone{}, still here: {}{}; left alone; this "
+      "ends them: {} reap --job {} --node {}",
       processes.size() == 1 ? "1 process" : fmt::format("{} processes", processes.size()),
-      fmt::join(shown, ", "), program, mark.job_id, mark.node);
+      job.since_sign ? fmt::format(" (last sign {} ago)", format_duration(*job.since_sign)) : "",
+      fmt::join(shown, ", "),
+      job.gpu_mib > 0 ? fmt::format("; GPU memory held: {}", gib_text(job.gpu_mib)) : "", program,
+      job.mark.job_id, job.mark.node);
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return text;

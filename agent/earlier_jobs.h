@@ -38,10 +38,16 @@ using MarkedProcesses = std::map<JobMark, std::vector<ProcStat>>;
 // Those of them that have lost agent and shim, now.
 [[nodiscard]] MarkedProcesses find_earlier_jobs();
 
+struct EarlierJob {
+  JobMark mark;
+  std::vector<ProcStat> processes;
+  std::optional<Nanos> since_sign;  // of its shim
+  std::uint64_t gpu_mib = 0;        // what nvidia-smi says that they hold
+};
+
 // What a user is told of one of them: printable ASCII, one line. `now` is boot time, `program` this
 // hvd-agent.
-[[nodiscard]] std::string describe_earlier_job(const JobMark& mark,
-                                               const std::vector<ProcStat>& processes, Nanos now,
+[[nodiscard]] std::string describe_earlier_job(const EarlierJob& job, Nanos now,
                                                std::string_view program);
 
 }  // namespace hvd

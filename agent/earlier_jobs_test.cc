@@ -12,8 +12,10 @@ namespace hvd {
 namespace {
 
 using namespace std::string_literals;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Pair;
 
 constexpr std::string_view kMarkedJob = "0123456789abcdef0123456789abcdef";
@@ -70,9 +72,17 @@ TEST(GroupByMark, LeavesOutWhoAsksWithAncestorsAndDescendants) {
 TEST(DescribeEarlierJob, TellsWhoIsThereAndWhatEndsThem) {
   ProcStat self = process(getpid(), 1);
   self.start_time = static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK)) * 100;
-  const std::string text =
-      describe_earlier_job(kMark, {self}, std::chrono::seconds(282), "/x/hvd-agent");
-  EXPECT_THAT(text, HasSubstr("1 process of an earlier job, whose agent and shim have gone"));
+  const auto text_of = [&self](std::optional<Nanos> since, std::uint64_t gpu_mib) {
+    return describe_earlier_job({kMark, {self}, since, gpu_mib}, std::chrono::seconds(282),
+                                "/x/hvd-agent");
+  };
+  const std::string text = text_of(std::nullopt, 0);
+  EXPECT_THAT(text,
+              HasSubstr("1 process of an earlier job, whose agent and shim have gone, still"));
+  EXPECT_THAT(text, Not(HasSubstr("GPU")));
+  EXPECT_THAT(text_of(std::chrono::seconds(192), 12390),
+              AllOf(HasSubstr("have gone (last sign 3 min 12 s ago), still here"),
+                    HasSubstr("; GPU memory held: 12.1 GiB; left alone")));
   EXPECT_THAT(text, HasSubstr(fmt::format("(pid {}, for 3 min 2 s)", getpid())));
   EXPECT_THAT(
       text, testing::EndsWith("/x/hvd-agent reap --job " + std::string(kMarkedJob) + " --node 1"));
@@ -81,7 +91,7 @@ TEST(DescribeEarlierJob, TellsWhoIsThereAndWhatEndsThem) {
 TEST(DescribeEarlierJob, IsShortAndPrintableWhateverTheyAreCalled) {
   std::vector<ProcStat> many(7, process(1 << 30, 1));
   many.front().comm = "a\033[2J\xff\n";
-  const std::string text = describe_earlier_job(kMark, many, Nanos(0), "/x");
+  const std::string text = describe_earlier_job({kMark, many, {}, 0}, Nanos(0), "/x");
   EXPECT_THAT(text, HasSubstr("7 processes of"));
   EXPECT_THAT(text, HasSubstr("a?[2J?? (pid"));
   EXPECT_THAT(text, HasSubstr(", 3 more; left alone"));

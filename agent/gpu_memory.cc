@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "agent/executable.h"
 #include "agent/shim/proc.h"
 #include "base/blanks.h"
 #include "base/lines.h"
@@ -17,8 +16,6 @@ namespace hvd {
 namespace {
 
 constexpr std::uint64_t kNoise = 256;  // MiB: contexts of other programs come and go
-constexpr double kMibPerGib = 1024.0;
-constexpr std::size_t kMaxOutput = 1 << 16;
 
 // The columns of each line that has so many.
 template <std::size_t N>
@@ -49,6 +46,11 @@ std::string holders(const std::string& uuid, const std::vector<GpuProcess>& proc
 
 }  // namespace
 
+std::string gib_text(std::uint64_t mib) {
+  constexpr double kMibPerGib = 1024.0;
+  return fmt::format("{:.1f} GiB", static_cast<double>(mib) / kMibPerGib);
+}
+
 std::vector<GpuUse> parse_gpu_uses(std::string_view text) {
   std::vector<GpuUse> uses;
   for (const auto& row : rows_of<3>(text)) {
@@ -61,9 +63,11 @@ std::vector<GpuUse> parse_gpu_uses(std::string_view text) {
 
 std::vector<GpuProcess> parse_gpu_processes(std::string_view text) {
   std::vector<GpuProcess> processes;
-  for (const auto& row : rows_of<2>(text)) {
+  for (const auto& row : rows_of<3>(text)) {
     const auto pid = parse_number<pid_t>(row[1]);
-    if (pid) processes.push_back({std::string(row[0]), *pid, 0});
+    if (!pid) continue;
+    const auto used = parse_number<std::uint64_t>(row[2]);
+    processes.push_back({std::string(row[0]), *pid, 0, used.value_or(0)});
   }
   return processes;
 }
@@ -76,64 +80,32 @@ std::vector<std::string> gpu_remains(const std::vector<GpuUse>& before,
     const auto then = std::find_if(before.begin(), before.end(),
                                    [&](const GpuUse& gpu) { return gpu.uuid == now.uuid; });
     if (then == before.end() || now.used_mib <= then->used_mib + kNoise) continue;
-    sentences.push_back(fmt::format("GPU {} still holds {:.1f} GiB ({})", now.index,
-                                    static_cast<double>(now.used_mib - then->used_mib) / kMibPerGib,
+    sentences.push_back(fmt::format("GPU {} still holds {} ({})", now.index,
+                                    gib_text(now.used_mib - then->used_mib),
                                     holders(now.uuid, processes)));
   }
   return sentences;
 }
 
 void GpuMemory::look_before(const EnvList& env) {
-  const auto found = find_executable("nvidia-smi", env, "/");
-  if (found.errno_value != 0) return;
-  path_ = found.path;
-  env_ = env;
-  ask("--query-gpu=index,uuid,memory.used",
-      [this](const std::string& output) { before_ = parse_gpu_uses(output); });
+  if (!question_.find_program(env)) return;
+  question_.ask("--query-gpu=index,uuid,memory.used",
+                [this](const std::string& output) { before_ = parse_gpu_uses(output); });
 }
 
 void GpuMemory::look_after(Told told) {
   told_ = std::move(told);
-  ask("--query-gpu=index,uuid,memory.used",
-      [this](const std::string& output) { compare(parse_gpu_uses(output)); });
+  question_.ask("--query-gpu=index,uuid,memory.used",
+                [this](const std::string& output) { compare(parse_gpu_uses(output)); });
 }
 
 void GpuMemory::compare(const std::vector<GpuUse>& after) {
   if (gpu_remains(before_, after, {}).empty()) return told_({});
-  ask("--query-compute-apps=gpu_uuid,pid", [this, after](const std::string& output) {
+  question_.ask(kGpuProcessQuery, [this, after](const std::string& output) {
     std::vector<GpuProcess> processes = parse_gpu_processes(output);
     for (GpuProcess& process : processes) process.uid = user_of(process.pid);
     told_(gpu_remains(before_, after, processes));
   });
-}
-
-// `took` is called once, with nothing if the program fails or its time is over.
-void GpuMemory::ask(const std::string& query, Took took) {
-  output_.clear();
-  took_ = std::move(took);
-  limit_.start(kPatience, [this] {
-    output_.clear();
-    end_question();
-  });
-  auto program = OutsideProgram::start(
-      loop_, {path_, {"nvidia-smi", query, "--format=csv,noheader,nounits"}, env_, "/"},
-      {[this](std::string_view bytes) {
-         output_.append(bytes.substr(0, kMaxOutput - std::min(output_.size(), kMaxOutput)));
-       },
-       [this](const std::string& how) {
-         if (how != kEndedWell) output_.clear();
-         end_question();
-       }});
-  if (program) program_ = std::move(*program);
-  // One that cannot be started is told of by the limit, like one that says nothing.
-}
-
-void GpuMemory::end_question() {
-  limit_.cancel();
-  const Took took = std::exchange(took_, {});
-  const std::string output = std::exchange(output_, {});
-  program_.reset();
-  if (took) took(output);
 }
 
 }  // namespace hvd

@@ -2,20 +2,18 @@
 // nvidia-smi at each end; a machine without it, or on which it is slow, is not asked again.
 //
 // Lifecycle: look_before() once, look_after() once at most. Thread: the loop's. Nobody waits longer
-// than kPatience for either.
+// than GpuQuestion::kPatience for either.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "agent/outside_program.h"
-#include "base/limit_timer.h"
+#include "agent/gpu_question.h"
 #include "base/loop.h"
 #include "proto/worker_env.h"
 
@@ -30,14 +28,18 @@ struct GpuUse {
 struct GpuProcess {
   std::string uuid;
   pid_t pid = 0;
-  uid_t uid = 0;  // filled in by whoever looks
+  uid_t uid = 0;               // filled in by whoever looks
+  std::uint64_t used_mib = 0;  // of that GPU; 0: not known
 };
 
 // Pure: "0, GPU-5b1f.., 1234" a line, of --query-gpu=index,uuid,memory.used. Other lines are left
 // out.
 [[nodiscard]] std::vector<GpuUse> parse_gpu_uses(std::string_view text);
-// Pure: "GPU-5b1f.., 4711" a line, of --query-compute-apps=gpu_uuid,pid.
+// Pure: "GPU-5b1f.., 4711, 1234" a line, of kGpuProcessQuery.
 [[nodiscard]] std::vector<GpuProcess> parse_gpu_processes(std::string_view text);
+inline constexpr const char* kGpuProcessQuery = "--query-compute-apps=gpu_uuid,pid,used_gpu_memory";
+// Pure: "12.1 GiB".
+[[nodiscard]] std::string gib_text(std::uint64_t mib);
 // Pure: a sentence for each GPU that holds over 256 MiB more than before: "GPU 3 still holds 12.1
 // GiB (process 4711 of uid 1000, not of this job)".
 [[nodiscard]] std::vector<std::string> gpu_remains(const std::vector<GpuUse>& before,
@@ -46,12 +48,11 @@ struct GpuProcess {
 
 class GpuMemory {
  public:
-  static constexpr std::chrono::milliseconds kPatience{1500};
   using Told = std::function<void(const std::vector<std::string>&)>;
 
-  explicit GpuMemory(Loop& loop) : loop_(loop), limit_(loop) {}
+  explicit GpuMemory(Loop& loop) : question_(loop) {}
 
-  // PATH of `env` finds the program. Nothing to ask: nothing happens.
+  // Without nvidia-smi nothing happens.
   void look_before(const EnvList& env);
 
   // Whether the first look has told anything, and soon enough.
@@ -60,20 +61,11 @@ class GpuMemory {
   void look_after(Told told);
 
  private:
-  using Took = std::function<void(const std::string& output)>;
-  void ask(const std::string& query, Took took);
-  void end_question();
   void compare(const std::vector<GpuUse>& after);
 
-  Loop& loop_;
-  LimitTimer limit_;
-  std::string path_;
-  EnvList env_;
+  GpuQuestion question_;
   std::vector<GpuUse> before_;
   Told told_;
-  std::string output_;
-  Took took_;  // of the question that is open
-  std::unique_ptr<OutsideProgram> program_;
 };
 
 }  // namespace hvd

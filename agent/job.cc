@@ -86,6 +86,7 @@ Job::Job(Loop& loop, ShimProcess shim, Config config)
       master_port_(loop),
       horovod_(loop),
       gpu_memory_(loop),
+      earlier_gpus_(loop),
       hang_up_(loop),
       lease_timer_(loop),
       leave_timer_(loop),

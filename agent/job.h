@@ -12,9 +12,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/beat_book.h"
 #include "agent/cgroup_place.h"
+#include "agent/earlier_jobs.h"
 #include "agent/evidence_collector.h"
 #include "agent/gpu_memory.h"
 #include "agent/gpu_watch.h"
@@ -47,6 +49,8 @@ class Job {
     CgroupPlace cgroup;
     Nanos hello_timeout = std::chrono::minutes(2);  // a launcher that never says hello
     std::function<void()> on_end;                   // nothing of the job is left here
+    // A process that SIGKILL did not end; before on_end.
+    std::function<void(const hvdrun::v1::Survivor&)> on_survivor;
   };
 
   Job(Loop& loop, ShimProcess shim, Config config);
@@ -87,7 +91,6 @@ class Job {
   void take_shim_message(hvdrun::v1::FromShim&& message);
   void take_ready(const hvdrun::v1::ShimReady& ready);
   void add_port_holder(hvdrun::v1::ExitReport* report) const;
-  void look_at_earlier_jobs();
   void take_finished(hvdrun::v1::Finished&& finished);
   void take_log_chunk(hvdrun::v1::LogChunk&& chunk);
   void pass_input(const hvdrun::v1::OutputRequest& request);
@@ -111,6 +114,11 @@ class Job {
   void take_collect(const hvdrun::v1::CollectEvidence& request);
   [[nodiscard]] EnvList outside_env() const;
   [[nodiscard]] std::string cgroup() const;
+
+  // job_earlier.cc: what earlier jobs have left here
+  void look_at_earlier_jobs();
+  void tell_earlier(const std::vector<EarlierJob>& jobs);
+  void let_spawn_go();
 
   // job_horovod.cc: the store of Horovod's ranks, on node 0
   void open_horovod(const hvdrun::v1::FabricListen& request, hvdrun::v1::FabricListenReply* reply);
@@ -137,6 +145,7 @@ class Job {
   MasterPort master_port_;
   HorovodServer horovod_;
   GpuMemory gpu_memory_;
+  GpuQuestion earlier_gpus_;  // what earlier jobs hold
   boost::asio::posix::stream_descriptor hang_up_;
   LimitTimer lease_timer_;  // of the hello, then of the lease
   LimitTimer leave_timer_;
@@ -149,6 +158,8 @@ class Job {
   LogLevel log_level_ = LogLevel::kWarning;  // of what the launcher wants to hear
   Nanos entered_;                            // the state; boot time
   hvdrun::v1::ControlRequest request_;       // being handled
+  std::optional<hvdrun::v1::ControlRequest> held_spawn_;
+  bool is_spawn_held_ = false;  // until what earlier jobs hold is told
   hvdrun::v1::Hello hello_;
   hvdrun::v1::HelloReply hello_reply_;  // waits for the shim to be ready
   bool is_hello_answered_ = false;

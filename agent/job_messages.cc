@@ -1,27 +1,14 @@
 // What the launcher and the shim send, turned into events of the job or passed on to the other
 // side.
-#include <unistd.h>
-
-#include <set>
 #include <utility>
 
-#include "agent/dead_job_dirs.h"
-#include "agent/earlier_jobs.h"
 #include "agent/fabric_probe.h"
 #include "agent/job.h"
-#include "agent/job_dir.h"
 #include "agent/port_holder.h"
-#include "base/own_program.h"
 
 namespace hvd {
 
 namespace v1 = hvdrun::v1;
-
-namespace {
-
-constexpr std::size_t kMaxEarlierJobs = 8;
-
-}  // namespace
 
 void Job::take_control(v1::ControlRequest&& request) {
   request_ = std::move(request);
@@ -40,6 +27,7 @@ void Job::take_control(v1::ControlRequest&& request) {
     case v1::ControlRequest::kFabricProbe:
       return probe(request_.fabric_probe());
     case v1::ControlRequest::kSpawn:
+      if (is_spawn_held_) return held_spawn_.emplace(std::move(request_)), void();
       return handle(JobEvent::kSpawn);
     case v1::ControlRequest::kStop:
       return take_stop(request_.stop());
@@ -163,19 +151,6 @@ void Job::take_ready(const v1::ShimReady& ready) {
   look_at_earlier_jobs();
 }
 
-// What earlier jobs have left: processes are told, folders without any go.
-void Job::look_at_earlier_jobs() {
-  std::set<std::string> alive;
-  for (const auto& [mark, processes] : find_earlier_jobs()) {
-    alive.insert(mark.job_id);
-    if (alive.size() > kMaxEarlierJobs) continue;
-    take_log(LogLevel::kWarning,
-             describe_earlier_job(mark, processes, boottime_now(), own_program()));
-  }
-  const auto runtime_dir = env_value(config_.node_env, "XDG_RUNTIME_DIR");
-  remove_dead_job_dirs(job_dir_parents(runtime_dir, geteuid()), alive);
-}
-
 // The launcher sends no more than its window, so nothing is held here.
 void Job::pass_input(const v1::OutputRequest& request) {
   if (request.input().empty() && !request.input_end()) return;
@@ -198,6 +173,9 @@ void Job::take_finished(v1::Finished&& finished) {
   send_kernel_facts();  // the last ones may be the reason of what happened
   // What a hook has said that went with the last rank is heard before the node's end.
   if (evidence_) evidence_->end("was ended because no rank runs any more");
+  if (config_.on_survivor) {
+    for (const v1::Survivor& survivor : finished.survivors()) config_.on_survivor(survivor);
+  }
   v1::ControlReply reply;
   *reply.mutable_finished() = std::move(finished);
   if (gpu_memory_.can_compare()) {

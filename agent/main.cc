@@ -61,16 +61,6 @@ constexpr const char* kHelp =
     "  --version             print the version\n"
     "  --help                print this\n";
 
-// gRPC reads these; a user's debugging of the workers must not change the agent. The workers still
-// get them: the node's environment was copied before.
-EnvList take_environment() {
-  EnvList environment = split_environ(environ);
-  for (const char* name : {"GRPC_ENABLE_FORK_SUPPORT", "GRPC_VERBOSITY", "GRPC_TRACE"}) {
-    unsetenv(name);
-  }
-  return environment;
-}
-
 void send_log_to(Loop& loop, Job& job) {
   set_log_sink([&loop, &job](LogLevel level, std::string_view text) {
     boost::asio::post(loop, [&job, level, line = std::string(text)] { job.take_log(level, line); });

@@ -2,13 +2,13 @@
 # shim in it, one static file that needs nothing of the node.
 add_library(hvdrun_agent STATIC
   arguments.cc beat_book.cc cgroup_place.cc dead_job_dirs.cc cpu_binding.cc cpu_topology.cc earlier_jobs.cc evidence_collector.cc executable.cc fabric.cc fabric_patience.cc fabric_probe.cc
-  gpu_lines.cc gpu_memory.cc gpu_watch.cc greeting.cc guard.cc
-  horovod_server.cc horovod_store.cc interfaces.cc job.cc job_dir.cc job_horovod.cc job_messages.cc job_stage.cc job_state.cc
+  gpu_lines.cc gpu_memory.cc gpu_question.cc gpu_watch.cc greeting.cc guard.cc
+  horovod_server.cc horovod_store.cc interfaces.cc job.cc job_dir.cc job_earlier.cc job_horovod.cc job_messages.cc job_stage.cc job_state.cc
   job_timeline.cc job_vitals.cc job_watch.cc kernel_log.cc kernel_view.cc leftovers.cc master_port.cc
   output_queue.cc outside_program.cc own_children.cc port_holder.cc pmi_desk.cc pmi_line.cc pmi_server.cc preflight.cc rank_family.cc reap.cc reap_process.cc
   rendezvous_edge.cc serve.cc server_edge.cc service.cc service_socket.cc session.cc
   service_edge.cc shim_channel.cc shim_process.cc shim_watch.cc spool.cc stage_cache.cc stage_entries.cc stage_intake.cc stdio_stream.cc store_relay.cc
-  timeline_files.cc vital_book.cc watch_edge.cc worker_binding.cc worker_spec.cc)
+  survivor_watch.cc timeline_files.cc vital_book.cc watch_edge.cc worker_binding.cc worker_spec.cc)
 add_library(hvdrun::agent ALIAS hvdrun_agent)
 add_dependencies(hvdrun_agent hvdrun_services)  # its generated headers
 target_link_libraries(hvdrun_agent PUBLIC hvdrun::proto hvdrun::base PRIVATE hvdrun::flags)

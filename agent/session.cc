@@ -14,6 +14,7 @@
 #include "agent/own_children.h"
 #include "agent/reap_process.h"
 #include "agent/shim_process.h"
+#include "agent/survivor_watch.h"
 #include "base/log.h"
 
 namespace hvd {
@@ -95,6 +96,9 @@ Task<void> Session::run_job() {
   config.node_env = place_.node_env;
   config.cgroup = cgroup();
   config.on_end = [this] { is_job_over_.set(); };
+  config.on_survivor = [this](const hvdrun::v1::Survivor& survivor) {
+    watch_survivor(loop_, job_text(), survivor);
+  };
   job_.emplace(loop_, std::move(*shim), std::move(config));
   say("ready " HVDRUN_VERSION);
   if (auto started = job_->start(std::move(stream_)); !started) {
@@ -149,9 +153,13 @@ void Session::stop() {
 
 std::string Session::summary() const {
   std::string text = fmt::format("pid {} (uid {})", peer_.pid, peer_.uid);
-  const AgentArguments& about = greeting_.arguments;
-  if (about.node) text += fmt::format(", job {} node {}", about.job_id, *about.node);
+  if (greeting_.arguments.node) text += ", " + job_text();
   return text + fmt::format(": {} after {}", end_, format_duration(boottime_now() - began_));
+}
+
+std::string Session::job_text() const {
+  const AgentArguments& about = greeting_.arguments;
+  return fmt::format("job {} node {}", about.job_id, about.node.value_or(0));
 }
 
 }  // namespace hvd

@@ -44,6 +44,7 @@ class Session {
   void refuse(const std::string& why);
   void say(const std::string& words) const;
   [[nodiscard]] CgroupPlace cgroup() const;
+  [[nodiscard]] std::string job_text() const;
 
   Loop& loop_;
   const PeerUser peer_;

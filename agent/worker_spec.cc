@@ -83,6 +83,7 @@ std::vector<v1::ShimSpawn> make_shim_spawns(const SpawnContext& context, const v
     spec.set_has_input(worker.has_input());
     spec.set_has_pmi(spawn.has_pmi());
     set_words(context.hello, spawn, worker, &spec);
+    spec.set_no_core(worker.no_core());
     spec.set_nofile_limit(context.hello.nofile_limit());
     spec.set_cwd(context.hello.cwd());
     spec.set_executable(context.executable);

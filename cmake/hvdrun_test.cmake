@@ -1,7 +1,7 @@
 # hvdrun_test(NAME SRCS file... [LIBS target...] [LABEL label] [TIMEOUT seconds] [TORCH])
 # A GoogleTest program and its ctest entry; the default label is "unit". TORCH: it includes training/torch.h.
 find_package(GTest REQUIRED)
-add_custom_target(unit_tests)  # all programs with the label "unit"
+add_custom_target(unit_tests)  # all programs with the labels "unit" and "process"
 
 function(hvdrun_test name)
   cmake_parse_arguments(T "TORCH" "LABEL;TIMEOUT" "SRCS;LIBS" ${ARGN})
@@ -20,7 +20,7 @@ function(hvdrun_test name)
   endif()
   target_link_libraries(${name} PRIVATE hvdrun::flags ${T_LIBS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(T_LABEL STREQUAL unit)
+  if(T_LABEL MATCHES "^(unit|process)$")
     add_dependencies(unit_tests ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})

@@ -115,6 +115,12 @@ Result<void> set_environment_option(EnvRequest& request, const Occurrence& it, c
       request.bind = *choice == 0 ? std::string() : it.value;  // none
       return {};
     }
+    case OptionId::kCoreDumps: {
+      const auto choice = parse_choice(it.value, "--core-dumps", it.spec->choices);
+      if (!choice) return tl::unexpected(choice.error());
+      request.core_dumps = static_cast<CoreDumps>(*choice);
+      return {};
+    }
     case OptionId::kReportBindings:
       request.reports_bindings = !it.is_opposite;
       return {};

@@ -2,6 +2,7 @@
 // --env-file are looked at.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@ namespace hvd {
 
 struct Occurrence;
 
+enum class CoreDumps : std::uint8_t {
+  kAll,
+  kRank0,
+  kNone
+};  // in the order of the option's choices
+
 struct EnvRequest {
   std::vector<EnvRule> rules;     // --env-allow and --env-deny, in order
   EnvList from_files;             // --env-file
@@ -19,6 +26,7 @@ struct EnvRequest {
   bool is_torchelastic = false;   // torchrun's mark as well
   std::string bind;               // "numa", "core"; empty: none
   bool reports_bindings = false;  // one line for each rank
+  CoreDumps core_dumps = CoreDumps::kAll;
   bool answers_pmi = true;        // to programs built with MPICH
   std::string local_rank_option;  // "--local-rank": the command gets --local-rank=N; empty: no
 

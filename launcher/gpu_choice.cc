@@ -53,8 +53,7 @@ Result<std::vector<std::string>> visible_devices(std::string_view value) {
 Result<std::vector<std::string>> one_gpu_each(const HostSpec& host, const NodeGpus& gpus,
                                               std::size_t num_ranks) {
   auto devices = devices_of(host, gpus);
-  if (!devices) return tl::unexpected(devices.error().within(host.label()));
-  if (devices->size() >= num_ranks) return devices;
+  if (!devices || devices->size() >= num_ranks) return devices;
   return make_error(ExitCode::kUsage,
                     "{}: --one-gpu-per-rank needs a GPU for each of its {}, but {}; lower its "
                     "slots or leave the option out",
@@ -62,6 +61,9 @@ Result<std::vector<std::string>> one_gpu_each(const HostSpec& host, const NodeGp
 }
 
 Result<void> check_selection(const HostSpec& host, const NodeGpus& gpus) {
+  if (const auto devices = devices_of(host, gpus); !devices) {
+    return tl::unexpected(devices.error().within(host.label()));
+  }
   if (gpus.num_present == 0) return {};
   for (const std::string& gpu : host.gpus) {
     const auto number = parse_number<std::uint32_t>(gpu);

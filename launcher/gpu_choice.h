@@ -24,13 +24,14 @@ struct NodeGpus {
 [[nodiscard]] Result<std::vector<std::string>> visible_devices(std::string_view value);
 
 // The devices for --one-gpu-per-rank, one for each local rank; an error (exit 2) names the host if
-// there are fewer than `num_ranks`.
+// there are fewer than `num_ranks`. After check_selection().
 [[nodiscard]] Result<std::vector<std::string>> one_gpu_each(const HostSpec& host,
                                                             const NodeGpus& gpus,
                                                             std::size_t num_ranks);
 
-// A GPU is selected by a number that the node does not have: exit 2. Without a known number of GPUs
-// every selection passes.
+// A GPU is selected by a number that the node does not have, or the list that the ranks inherit has
+// one twice, of which CUDA would show them none: exit 2. Without a known number of GPUs every
+// selection passes.
 [[nodiscard]] Result<void> check_selection(const HostSpec& host, const NodeGpus& gpus);
 
 // The variables of a node's ranks for a selection, and of one rank that sees one GPU only:

@@ -46,7 +46,6 @@ TEST(GpuChoice, TooFewForTheRanksNamesTheHostAndWhatItHas) {
   EXPECT_EQ(none.error().code, ExitCode::kUsage);
   EXPECT_THAT(brief(one_gpu_each(plain, {8, ""}, 2)), HasSubstr("but CUDA_VISIBLE_DEVICES=\"\""));
   EXPECT_THAT(brief(one_gpu_each(selected, {8, ""}, 2)), HasSubstr("the host list selects 5"));
-  EXPECT_THAT(brief(one_gpu_each(plain, {8, "1,1"}, 2)), HasSubstr("node1: CUDA_VISIBLE_DEVICES="));
 }
 
 TEST(GpuChoice, SelectedNumbersMustBeThere) {
@@ -56,6 +55,14 @@ TEST(GpuChoice, SelectedNumbersMustBeThere) {
   const auto wrong = check_selection(host, {8, std::nullopt});
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message, HasSubstr("node1: the host list selects GPU 8, but it has 8"));
+}
+
+TEST(GpuChoice, WhatTheRanksInheritHasEachOnce) {
+  const auto wrong = check_selection({.name = "node1"}, {0, "1,1"});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, ExitCode::kUsage);
+  EXPECT_THAT(wrong.error().message, HasSubstr("node1: CUDA_VISIBLE_DEVICES=1,1 lists 1 twice"));
+  EXPECT_TRUE(check_selection({.name = "node1", .gpus = {"0"}}, {8, "1,1"}));
 }
 
 TEST(GpuChoice, VariablesOfASelectionAndOfOneGpu) {

@@ -48,7 +48,8 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings sur
     : loop_(loop),
       options_(std::move(options)),
       environment_(std::move(surroundings.environment)),
-      core_limit_(surroundings.core_limit),
+      core_limit_(options_.env_request.core_dumps == CoreDumps::kNone ? 0
+                                                                      : surroundings.core_limit),
       nofile_limit_(surroundings.nofile_limit),
       earlier_(std::move(surroundings.earlier_attempts)),
       on_failed_(std::move(surroundings.on_failed)),

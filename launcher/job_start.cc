@@ -349,6 +349,7 @@ v1::Spawn Job::spawn_for(const Node& node) const {
     worker->set_rank(rank);
     worker->set_local_rank(place.local_rank);
     worker->set_has_input(rank == 0 && options_.signals.passes_input);
+    worker->set_no_core(rank != 0 && options_.env_request.core_dumps == CoreDumps::kRank0);
     add_env(rank_env(place, attempt), worker->mutable_env());
     if (const std::string& option = options_.env_request.local_rank_option; !option.empty()) {
       worker->set_extra_word(

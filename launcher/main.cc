@@ -44,17 +44,6 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-// gRPC must not install fork handlers or print in this process; workers get the user's own values.
-EnvList take_environment() {
-  EnvList environment = split_environ(environ);
-  for (const char* name : {"GRPC_ENABLE_FORK_SUPPORT", "GRPC_VERBOSITY", "GRPC_TRACE"}) {
-    unsetenv(name);
-  }
-  setenv("GRPC_ENABLE_FORK_SUPPORT", "0", 1);
-  setenv("GRPC_VERBOSITY", "NONE", 1);
-  return environment;
-}
-
 // Also a job that never was is told to whoever reads the report.
 int fail_without_job(const Options& options, Nanos begun, const Error& error) {
   const int code = fail(error);

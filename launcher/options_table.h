@@ -32,6 +32,7 @@ enum class OptionId {
   kLocalRankArg,
   kBind,
   kReportBindings,
+  kCoreDumps,
   kNoPmi,
   kTransport,
   kRsh,

@@ -66,6 +66,14 @@ std::vector<OptionSpec> environment_options() {
        .argument = "",
        .help = "Print the CPUs of each process",
        .opposite = "--no-report-bindings"},
+      {.id = OptionId::kCoreDumps,
+       .group = OptionGroup::kEnvironment,
+       .names = {"--core-dumps"},
+       .argument = "WHO",
+       .help = "Which processes may leave a core, as far as hvdrun's own limit allows one (ulimit "
+               "-c): all; rank0, so that a crash of the whole job leaves one core and not one a "
+               "GPU; or none; default: all",
+       .choices = {"all", "rank0", "none"}},
       {.id = OptionId::kNoPmi,
        .group = OptionGroup::kEnvironment,
        .names = {"--no-pmi"},

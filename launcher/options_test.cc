@@ -65,22 +65,23 @@ TEST(OptionsTable, ListOfNamesIsFrozen) {
           "--stall-timeout", "--on-stall", "--on-stall-limit", "--gpu-stats", "--max-restarts",
           "--spare", "-x", "--env-file", "--env-allow", "--env-deny", "--torchelastic",
           "--no-torchelastic", "--local-rank-arg", "--bind", "--report-bindings",
-          "--no-report-bindings", "--no-pmi", "--pmi", "--transport", "--rsh", "--agent-running",
-          "--no-agent-running", "-p", "--ssh-port", "-i", "--ssh-identity-file", "--ssh-config",
-          "--accept-new-host-keys", "--no-accept-new-host-keys", "--stage", "--master-port",
-          "--master-addr", "--network-interfaces", "--network-interface", "--fabric",
-          "--timeline-filename", "--timeline-steps", "--timeline-max-mb", "--timeline-mark-cycles",
-          "--no-timeline-mark-cycles", "--report", "--events", "--output-filename",
-          "-prefix-timestamp", "--prefix-output-with-timestamp", "--no-tag-output", "--tag-output",
-          "--fusion-threshold-mb", "--cycle-time-ms", "--cache-capacity",
-          "--hierarchical-allreduce", "--no-hierarchical-allreduce", "--hierarchical-allgather",
-          "--no-hierarchical-allgather", "--torus-allreduce", "--no-torus-allreduce", "--autotune",
-          "--no-autotune", "--autotune-log-file", "--autotune-warmup-samples",
-          "--autotune-steps-per-sample", "--autotune-bayes-opt-max-samples",
-          "--autotune-gaussian-process-noise", "--no-stall-check", "--stall-check",
-          "--stall-check-warning-time-seconds", "--stall-check-shutdown-time-seconds",
-          "--mpi-threads-disable", "--no-mpi-threads-disable", "--tcp", "--num-nccl-streams",
-          "--thread-affinity", "--gloo-timeout-seconds", "--log-level", "--log-without-timestamp",
+          "--no-report-bindings", "--core-dumps", "--no-pmi", "--pmi", "--transport", "--rsh",
+          "--agent-running", "--no-agent-running", "-p", "--ssh-port", "-i", "--ssh-identity-file",
+          "--ssh-config", "--accept-new-host-keys", "--no-accept-new-host-keys", "--stage",
+          "--master-port", "--master-addr", "--network-interfaces", "--network-interface",
+          "--fabric", "--timeline-filename", "--timeline-steps", "--timeline-max-mb",
+          "--timeline-mark-cycles", "--no-timeline-mark-cycles", "--report", "--events",
+          "--output-filename", "-prefix-timestamp", "--prefix-output-with-timestamp",
+          "--no-tag-output", "--tag-output", "--fusion-threshold-mb", "--cycle-time-ms",
+          "--cache-capacity", "--hierarchical-allreduce", "--no-hierarchical-allreduce",
+          "--hierarchical-allgather", "--no-hierarchical-allgather", "--torus-allreduce",
+          "--no-torus-allreduce", "--autotune", "--no-autotune", "--autotune-log-file",
+          "--autotune-warmup-samples", "--autotune-steps-per-sample",
+          "--autotune-bayes-opt-max-samples", "--autotune-gaussian-process-noise",
+          "--no-stall-check", "--stall-check", "--stall-check-warning-time-seconds",
+          "--stall-check-shutdown-time-seconds", "--mpi-threads-disable",
+          "--no-mpi-threads-disable", "--tcp", "--num-nccl-streams", "--thread-affinity",
+          "--gloo-timeout-seconds", "--log-level", "--log-without-timestamp",
           "--log-with-timestamp", "--log-hide-timestamp", "--no-log-hide-timestamp", "--gloo",
           "--disable-cache", "--mpi-args", "--binding-args", "--mpi", "--jsrun", "--min-np",
           "--min-num-proc", "--max-np", "--max-num-proc", "--slots-per-host", "--elastic-timeout",
@@ -423,6 +424,10 @@ TEST(Options, BindingIsOffUnlessAskedFor) {
   EXPECT_EQ(options_of({"true"}).env_request.bind, "");
   EXPECT_EQ(options_of({"--bind", "none", "true"}).env_request.bind, "");
   EXPECT_EQ(options_of({"--bind", "core", "--report-bindings", "true"}).env_request.bind, "core");
+  EXPECT_EQ(options_of({"true"}).env_request.core_dumps, CoreDumps::kAll);
+  EXPECT_EQ(options_of({"--core-dumps", "rank0", "true"}).env_request.core_dumps,
+            CoreDumps::kRank0);
+  EXPECT_EQ(options_of({"--core-dumps", "none", "true"}).env_request.core_dumps, CoreDumps::kNone);
   EXPECT_THAT(parse_line({"--bind", "socket", "true"}).error().message,
               HasSubstr("none, numa, core"));
 }

@@ -377,7 +377,7 @@ TEST(Sentence, SaysWhatIsKnownOfASignalAndNoMore) {
   EXPECT_THAT(sentence(crash, clock), HasSubstr("SIGSEGV (11; core dumped)"));
   crash.core_pattern = "core.%p";
   EXPECT_THAT(sentence(crash, clock),
-              HasSubstr("core dumped in its working directory as core.%p)"));
+              HasSubstr("core dumped in its working directory as core.4711)"));
   crash.core_pattern = "/var/cores/%e";
   EXPECT_THAT(sentence(crash, clock), HasSubstr("core dumped as /var/cores/%e)"));
   crash.core_pattern = "|/usr/lib/systemd/systemd-coredump %P %u";

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "base/replace_all.h"
 #include "launcher/policy.h"
 
 namespace hvd {
@@ -33,19 +34,23 @@ const char* stage_text(v1::SpawnStage stage) {
   }
 }
 
-// Where the kernel has put the core, from core(5)'s pattern of the node.
-std::string core_text(std::string_view pattern) {
+// Where the kernel has put the core, from core(5)'s pattern of the node; what only the node knows
+// of it stays a pattern.
+std::string core_text(const Cause& cause) {
+  const std::string_view pattern = cause.core_pattern;
   if (pattern.empty()) return "core dumped";
   if (pattern.front() == '|') {
     return fmt::format("core dumped, given to {}", pattern.substr(1, pattern.find(' ') - 1));
   }
+  std::string name(pattern);
+  replace_all(name, "%p", std::to_string(cause.pid));
   return fmt::format("core dumped{} as {}",
-                     pattern.front() == '/' ? "" : " in its working directory", pattern);
+                     pattern.front() == '/' ? "" : " in its working directory", name);
 }
 
 std::string killed_text(const Cause& cause) {
   std::vector<std::string> notes;
-  if (cause.core_dumped) notes.push_back(core_text(cause.core_pattern));
+  if (cause.core_dumped) notes.push_back(core_text(cause));
   if (cause.value == SIGBUS) {
     notes.emplace_back(
         "often /dev/shm or another mapped file system is full: see df /dev/shm there");

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -128,6 +130,14 @@ EnvList filter_launcher_env(const EnvList& environment, const std::vector<EnvRul
     if (does_travel(variable.first, rules)) result.push_back(variable);
   }
   return result;
+}
+
+EnvList take_environment() {
+  EnvList environment = split_environ(environ);
+  unsetenv("GRPC_TRACE");
+  setenv("GRPC_ENABLE_FORK_SUPPORT", "0", 1);
+  setenv("GRPC_VERBOSITY", "NONE", 1);
+  return environment;
 }
 
 std::vector<std::string> kept_from_local_ranks(const EnvList& environment,

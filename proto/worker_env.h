@@ -61,8 +61,12 @@ struct EnvRule {
 [[nodiscard]] EnvList filter_launcher_env(const EnvList& environment,
                                           const std::vector<EnvRule>& rules = {});
 
-// What hvdrun sets for gRPC in its own process: the user's values, if there are any, travel.
+// What hvdrun and its agents set for gRPC in their own processes.
 inline constexpr std::array kOwnGrpcNames = {"GRPC_ENABLE_FORK_SUPPORT", "GRPC_VERBOSITY"};
+
+// The environment that this process was given: the user's values, also for gRPC, are for the ranks.
+// From now on gRPC installs no fork handlers here and prints nothing. Once, before other threads.
+[[nodiscard]] EnvList take_environment();
 
 // Names that an agent on this machine has inherited and its ranks must not: those that a rule
 // denies, and those that ranks of no other node get either (HVDRUN_*, kOwnGrpcNames). What is a

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 namespace hvd {
 namespace {
@@ -82,6 +83,17 @@ TEST(WorkerEnv, TorchrunsMarkStandsOnlyWhereItIsAskedFor) {
   EXPECT_EQ(find_env(node_env("j", 0, "a", 1, ""), "TORCHELASTIC_RUN_ID"), std::nullopt);
   EXPECT_EQ(find_env(torchelastic_env("j"), "TORCHELASTIC_RUN_ID"), "j");
   EXPECT_EQ(find_env(torchelastic_env("j"), "TORCHELASTIC_USE_AGENT_STORE"), "False");
+}
+
+TEST(WorkerEnv, GrpcForksAndSpeaksNotHereWhateverTheUserWantsOfTheRanks) {
+  setenv("GRPC_ENABLE_FORK_SUPPORT", "1", 1);
+  setenv("GRPC_TRACE", "all", 1);
+  const EnvList given = take_environment();
+  EXPECT_EQ(find_env(given, "GRPC_ENABLE_FORK_SUPPORT"), "1");
+  EXPECT_EQ(find_env(given, "GRPC_TRACE"), "all");
+  EXPECT_STREQ(getenv("GRPC_ENABLE_FORK_SUPPORT"), "0");
+  EXPECT_STREQ(getenv("GRPC_VERBOSITY"), "NONE");
+  EXPECT_EQ(getenv("GRPC_TRACE"), nullptr);
 }
 
 TEST(WorkerEnv, SplitKeepsBytesAndEqualsSigns) {

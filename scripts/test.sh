@@ -54,5 +54,5 @@ finish_asan_build() { wait "$asan_build" || { tail -n 50 build/asan-build.log &&
 step end-to-end run_ctest build -LE '^(unit|long|training)$'
 if [ "${TRAINING:-ON}" != OFF ]; then step training run_ctest build -L '^training$'; fi
 step asan-build finish_asan_build &&
-  step asan-unit run_ctest build-asan -L '^unit$' -j "$(nproc)"
+  step asan-unit run_ctest build-asan -L '^(unit|process)$' -j "$(nproc)"
 summary

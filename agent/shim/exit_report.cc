@@ -29,6 +29,14 @@ UniqueFd open_below(const std::string& dir, std::string_view relative) {
   return at;
 }
 
+// As core(5) has it, with the number that the kernel adds by another setting.
+std::string core_pattern() {
+  std::string pattern = read_first_line("/proc/sys/kernel/core_pattern");
+  const bool has_pid = pattern.starts_with('|') || pattern.find("%p") != std::string::npos;
+  if (!has_pid && read_first_line("/proc/sys/kernel/core_uses_pid") != "0") pattern += ".%p";
+  return pattern;
+}
+
 }  // namespace
 
 std::string read_below(const std::string& dir, std::string_view path) {
@@ -66,7 +74,7 @@ hvdrun::v1::ExitReport report_ending(const Worker& worker, const Ending& ending,
     report.set_signalled(status);
     report.set_core_dumped(ending.info.si_code == CLD_DUMPED);
     if (report.core_dumped()) {
-      report.set_core_pattern(read_first_line("/proc/sys/kernel/core_pattern"));
+      report.set_core_pattern(core_pattern());
     }
     if (status == SIGKILL) *report.mutable_oom() = ending.oom;
     report.set_signal_was_ours(worker.was_sent(status) || (status == SIGKILL && ending.was_swept));

@@ -12,12 +12,19 @@ UniqueFd lock_folder(const std::string& path, int how) {
   return folder;
 }
 
-bool is_older(int folder, Nanos age) {
+void touch_folder(int folder) { ::futimens(folder, nullptr); }
+
+std::optional<Nanos> since_touched(int folder) {
   struct stat info {};
-  if (::fstat(folder, &info) != 0) return false;
+  if (::fstat(folder, &info) != 0) return std::nullopt;
   const Nanos changed =
       std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec);
-  return realtime_now() - changed >= age;
+  return realtime_now() - changed;
+}
+
+bool is_older(int folder, Nanos age) {
+  const auto since = since_touched(folder);
+  return since && *since >= age;
 }
 
 }  // namespace hvd

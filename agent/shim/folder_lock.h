@@ -3,6 +3,7 @@
 // nothing there.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -14,7 +15,13 @@ namespace hvd {
 // somebody else's lock forbids that. Follows no link.
 [[nodiscard]] UniqueFd lock_folder(const std::string& path, int how);
 
-// Unchanged for so long. Younger ones may be about to be locked.
+// Whoever holds it says so from time to time: after its death that is known of it.
+void touch_folder(int folder);
+
+// How long ago that was, or an entry was made or removed.
+[[nodiscard]] std::optional<Nanos> since_touched(int folder);
+
+// Younger ones may be about to be locked.
 [[nodiscard]] bool is_older(int folder, Nanos age);
 
 }  // namespace hvd

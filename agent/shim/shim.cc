@@ -86,6 +86,7 @@ void Shim::on_message(const ToShim& message) {
       return pass_signal(message.signal());
     case ToShim::kRenew:
       if (!is_lease_lost_) lease_.renew(boottime_now());
+      touch_folder(job_dir_lock_.get());
       return;
     case ToShim::kLogAck:
       return job_->pump.acknowledge(message.log_ack().bytes());

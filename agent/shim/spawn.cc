@@ -43,6 +43,7 @@ struct ExecPlan {
   int err = -1;
   int status = -1;
   rlim_t nofile;
+  bool no_core;
   std::vector<unsigned long> cpus;         // as bits; empty: not bound
   std::vector<unsigned long> memory_node;  // the same of NUMA nodes
   int pmi = -1;
@@ -59,7 +60,8 @@ void set_bit(std::vector<unsigned long>& bits, unsigned bit) {
 ExecPlan::ExecPlan(const hvdrun::v1::WorkerSpec& spec)
     : executable(spec.executable().c_str()),
       cwd(spec.cwd().c_str()),
-      nofile(spec.nofile_limit() == 0 ? RLIM_INFINITY : spec.nofile_limit()) {
+      nofile(spec.nofile_limit() == 0 ? RLIM_INFINITY : spec.nofile_limit()),
+      no_core(spec.no_core()) {
   strings.reserve(spec.argv_size() + spec.env_size());  // pointers into it must hold
   for (const std::string& argument : spec.argv()) {
     argv.push_back(strings.emplace_back(argument).data());
@@ -100,6 +102,7 @@ void set_soft_limit(decltype(RLIMIT_NOFILE) resource, rlim_t wanted) {
 // more of them than its user has.
 void set_limits(const ExecPlan& plan) {
   set_soft_limit(RLIMIT_NOFILE, plan.nofile);
+  if (plan.no_core) set_soft_limit(RLIMIT_CORE, 0);
   // Pinned memory for RDMA and NCCL; granted to root, else as much as the hard limit allows.
   constexpr rlimit kUnlimited = {RLIM_INFINITY, RLIM_INFINITY};
   if (setrlimit(RLIMIT_MEMLOCK, &kUnlimited) != 0) {

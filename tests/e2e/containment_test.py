@@ -8,7 +8,9 @@ import random
 import signal
 import shutil
 import time
+import unittest
 
+import freezer
 import harness
 import lab
 from harness import HVDRUN, LAUNCHER
@@ -72,6 +74,16 @@ class Containment(harness.EndToEnd):
 
     def environment(self, extra=None):
         return super().environment({**self.LAYER, **(extra or {})})
+
+    def nvidia_smi(self, processes, gpus):
+        """-x of a stand-in that answers with what these two shell commands print."""
+        folder = os.path.join(self.bed.folder, "shared", "gpu")
+        os.mkdir(folder)
+        self.addCleanup(shutil.rmtree, folder)
+        script = os.path.join(folder, "nvidia-smi")
+        lab.write_text(script, f"#!/bin/sh\ncase \"$*\" in\n*compute-apps*) {processes};;\n*) {gpus};;\nesac\n")
+        os.chmod(script, 0o755)
+        return f"PATH={folder}:{harness.PATH}"
 
     def start_up(self, *arguments, worker=OBEDIENT, count=2, env=None):
         run = self.start("-np", count, *arguments, *worker, env=env)
@@ -424,39 +436,15 @@ class Adopted(Containment):
         return dead, supervisors
 
 
+@unittest.skipUnless(freezer.can_freeze(), "no cgroup v1 freezer on this machine that can be written")
 class Unkillable(Containment):
-    """A process that SIGKILL does not end, as one that hangs in a driver: in a frozen group of the old kind."""
-
-    FREEZER = "/sys/fs/cgroup/freezer"
-
-    def setUp(self):
-        if not os.access(f"{self.FREEZER}/cgroup.procs", os.W_OK):
-            self.skipTest("no cgroup v1 freezer on this machine that can be written")
-        super().setUp()
-
-    def freeze(self, pid):
-        group = f"{self.FREEZER}/hvdrun-test-{os.getpid()}"
-        os.mkdir(group)
-        self.addCleanup(self.thaw, group)
-        lab.write_text(f"{group}/cgroup.procs", str(pid))
-        lab.write_text(f"{group}/freezer.state", "FROZEN")
-        lab.wait_until(lambda: lab.read_text(f"{group}/freezer.state").strip() == "FROZEN", 5, "not frozen")
-        return group
-
-    def thaw(self, group):
-        if not os.path.exists(group):
-            return
-        lab.write_text(f"{group}/freezer.state", "THAWED")
-        lab.wait_until(lambda: not lab.read_text(f"{group}/cgroup.procs"), 5, "it lives")
-        os.rmdir(group)
-
     def test_it_is_named_and_the_end_does_not_wait_for_it(self):
         run = self.start_up("-H", "node1,node2", "--grace", 0.2)
         pid = next(pid for pid, rank in self.workers("node2").items() if rank == 1)
         marks = lab.wait_until(  # there is none for a moment while it becomes sleep
             lambda: [v for v in lab.environment_of(pid) if v.startswith(b"HVDRUN_JOB_ID=")], 5, "no mark")
         job = marks[0].partition(b"=")[2].decode()
-        group = self.freeze(pid)
+        thaw = freezer.freeze(self, pid)
         sent = time.monotonic()
         run.signal(signal.SIGINT)
         run.wait(20)
@@ -465,7 +453,7 @@ class Unkillable(Containment):
         self.assert_says(run, r"node2: process \d+ \(uid 0, state D, in \w+\) outlived SIGKILL: sleep\n")
         self.assertEqual(run.err.text.count("outlived"), 1, run.report())
         self.assertEqual(list(self.workers()), [pid])
-        self.thaw(group)
+        thaw()
         reap = self.on_host("node2", AGENT, "reap", "--job", job, "--node", "1")
         self.assertEqual(reap.wait(10), 0, reap.report())
 
@@ -485,9 +473,12 @@ class EarlierJobs(Containment):
         self.kill(*lost)
         lab.wait_until(lambda: len(self.workers()) == 2, 10, "not two are left")
         left = self.workers("node2")
-        again = self.hvdrun_beside("-np", 2, "-H", "node1,node2", "bash", "-c", "sleep .3; echo started")
-        told = again.err.find(r"warning: node2: 2 processes of an earlier job, whose agent and shim have gone, "
-                              r"still here: .*sleep 600 \(pid \d+, for [\d.]+ s\).*listens on TCP port \d+", 0)
+        path = self.nvidia_smi("sleep .3; for p in /proc/[0-9]*; do echo \"GPU-a, ${p#/proc/}, 1536\"; done",
+                               'echo "0, GPU-a, 4"')
+        again = self.hvdrun_beside("-np", 2, "-H", "node1,node2", "-x", path, "bash", "-c", "echo started")
+        told = again.err.find(r"warning: node2: 2 processes of an earlier job, whose agent and shim have gone \(last sign "
+                              r"[\d.]+ m?s ago\), still here: .*sleep 600 \(pid \d+, for [\d.]+ s\).*listens on TCP "
+                              r"port \d+\); GPU memory held: 3\.0 GiB; left alone", 0)
         self.assertEqual(len(told), 1, again.report())
         self.assertLess(told[0], again.out.lines[0][0], "told after the start")
         self.assertNotIn("node1", again.err.text)
@@ -512,20 +503,11 @@ class EarlierJobs(Containment):
 
 class Gpus(Containment):
     def test_memory_that_stays_is_told(self):
-        folder = os.path.join(self.bed.folder, "shared", "gpu")
-        os.mkdir(folder)
-        self.addCleanup(shutil.rmtree, folder)
-        script = os.path.join(folder, "nvidia-smi")
-        lab.write_text(script, f"""#!/bin/sh
-case "$*" in
-*compute-apps*) echo "GPU-b, 1";;
-*) if [ -e {folder}/seen ]; then echo "0, GPU-a, 10"; echo "3, GPU-b, 12395"
-   else : >{folder}/seen; echo "0, GPU-a, 4"; echo "3, GPU-b, 5"; fi;;
-esac
-""")
-        os.chmod(script, 0o755)
-        run = self.hvdrun("-np", 1, "-H", "node1", "-x", f"PATH={folder}:{harness.PATH}", "sleep",
-                          0.5)
+        seen = os.path.join(self.bed.folder, "shared", "gpu", "seen")
+        path = self.nvidia_smi('echo "GPU-b, 1, 12390"',
+                               f"""if [ -e {seen} ]; then echo "0, GPU-a, 10"; echo "3, GPU-b, 12395"
+   else : >{seen}; echo "0, GPU-a, 4"; echo "3, GPU-b, 5"; fi""")
+        run = self.hvdrun("-np", 1, "-H", "node1", "-x", path, "sleep", 0.5)
         self.assert_code(run, 0)
         self.assert_says(run, r"node1: GPU 3 still holds 12\.1 GiB \(process 1 of uid 0, not of "
                               r"this job\)")

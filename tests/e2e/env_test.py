@@ -89,9 +89,12 @@ class Travel(EnvCase):
             env = {} if gpus == "3,1" else {"CUDA_VISIBLE_DEVICES": gpus}
             envs = self.environments("-H", "node1:2", "--one-gpu-per-rank", env=env)
             self.assertEqual(self.values(envs, "CUDA_VISIBLE_DEVICES"), gpus.split(","))
-        for value in ("GPU-8f3a,GPU-77c1", "", "0,-1,1", "1,1", "MIG-GPU-8f3a/1/0"):
+        for value in ("GPU-8f3a,GPU-77c1", "", "0,-1,1", "MIG-GPU-8f3a/1/0"):
             envs = self.environments("-np", 2, "-H", TWO, env={"CUDA_VISIBLE_DEVICES": value})
             self.assertEqual(self.values(envs, "CUDA_VISIBLE_DEVICES"), [value] * 2)
+        run = self.hvdrun("-np", 2, "-H", TWO, "true", env={"CUDA_VISIBLE_DEVICES": "1,1"})
+        self.assert_code(run, 2)
+        self.assert_says(run, "node1: CUDA_VISIBLE_DEVICES=1,1 lists 1 twice; list each GPU once")
 
     def test_python_of_the_active_environment_runs_on_the_nodes(self):
         folder = os.path.join(self.bed.folder, "shared", "venv")

@@ -1,9 +1,11 @@
 """What hvdrun tells of a run: the first cause with its proof, the report, the events."""
 
 import calendar
+import glob
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -115,22 +117,36 @@ class Causes(Reporting):
         self.assert_last_line(run, r"rank 1 .*SIGBUS \(7; .*/dev/shm")
         self.assertEqual(report["first_cause"]["signal"], "SIGBUS")
 
-    def test_core_is_told_with_its_place_where_the_caller_allows_one(self):
+    def crash(self, limit, *words):
+        """hvdrun below `ulimit -c`; its ranks work in the folder."""
         folder = self.shared("cores")
-        os.makedirs(folder, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        path = self.shared("core.json")
+        run = harness.Run(self.bed, ["bash", "-c", f"ulimit -c {limit} && exec \"$@\"", "_", harness.HVDRUN, "--report",
+                                     path, *words], self.environment(), cwd=folder)
+        self.addCleanup(run.end)
+        run.wait(30)
+        self.assert_code(run, 134)
+        with open(path) as file:
+            return folder, run, json.load(file)["first_cause"]
+
+    def test_core_is_told_with_its_place_where_the_caller_allows_one(self):
         for limit, is_dumped in (("unlimited", True), ("0", False)):
-            path = self.shared(f"core-{limit}.json")
-            words = ["bash", "-c", f"ulimit -c {limit} && exec \"$@\"", "_", harness.HVDRUN,
-                     "--report", path, "-np", "4", "-H", "node1:4", "bash", "-c", "kill -ABRT $$"]
-            run = harness.Run(self.bed, words, self.environment(), cwd=folder)
-            self.addCleanup(run.end)
-            run.wait(30)
-            self.assert_code(run, 134)
-            with open(path) as file:
-                self.assertEqual(json.load(file)["first_cause"]["core"], is_dumped, run.report())
-            said = re.search(r"was killed by SIGABRT \(6; core dumped(, given to \S+| in its working directory as| as)",
-                             run.last_line)
+            folder, run, cause = self.crash(limit, "-np", "4", "-H", "node1:4", "bash", "-c", "kill -ABRT $$")
+            self.assertEqual(cause["core"], is_dumped, run.report())
+            said = re.search(r"was killed by SIGABRT \(6; core dumped(, given to \S+| in its working directory as | as )"
+                             r"([^;)]*)", run.last_line)
             self.assertEqual(said is not None, is_dumped, run.report())
+            if is_dumped and not said[1].startswith(", given"):
+                place = self.bed.root_of("node1") if said[2][0] == "/" else folder
+                self.assertTrue(glob.glob(f"{place}/{re.sub('%.', '*', said[2]).lstrip('/')}"), run.report())
+
+    def test_one_rank_alone_may_leave_a_core(self):
+        for rank, is_dumped in ((0, True), (1, False)):
+            _, run, cause = self.crash("unlimited", "--core-dumps", "rank0", "-np", "2", "-H", "node1:2", "bash", "-c",
+                                       f"[ $RANK = {rank} ] || exec sleep 60; kill -ABRT $$")
+            self.assertEqual(cause["core"], is_dumped, run.report())
 
     def test_traceback_of_a_python_program_is_shown(self):
         script = self.script(RECORD, "record.py")

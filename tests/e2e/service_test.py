@@ -3,8 +3,11 @@
 import os
 import signal
 import time
+import unittest
 
+import freezer
 import harness
+import lab
 from footprint_test import MB, counts_of, memory_of
 from harness import LAUNCHER, scaled
 from rendezvous_test import program
@@ -72,6 +75,22 @@ class OneJob(Service):
         run.wait(20)
         self.assert_code(run, 0)
         self.assert_within(run.seconds, 3, "end of a job whose program stays")
+
+    @unittest.skipUnless(freezer.can_freeze(), "no cgroup v1 freezer on this machine that can be written")
+    def test_agent_goes_on_and_tells_when_a_process_that_outlived_its_job_has_gone(self):
+        run = self.job("-np", 1, "--grace", 0.2, "sleep", 600)
+        pid = next(iter(lab.wait_until(self.workers, 10, "no rank")))
+        thaw = freezer.freeze(self, pid)
+        run.signal(signal.SIGINT)
+        run.wait(20)
+        self.assert_code(run, 130)
+        self.assert_says(run, r"process \d+ \(uid 0, state D.*\) outlived SIGKILL: sleep\n")
+        self.wait_sessions()
+        self.assertNotIn("has gone", self.service.err.text)
+        thaw()
+        told = self.service.err.find(r"job [0-9a-f]{32} node 0: process \d+ \(sleep\), which outlived SIGKILL, has gone "
+                                     r"after [\d.]+ s", 10)
+        self.assertTrue(told, self.service.err.text)
 
     def test_service_that_is_told_to_stop_ends_its_jobs(self):
         run = self.job("-np", 2, "sleep", 600)
