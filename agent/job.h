@@ -118,7 +118,8 @@ class Job {
   // job_earlier.cc: what earlier jobs have left here
   void look_at_earlier_jobs();
   void tell_earlier(const std::vector<EarlierJob>& jobs);
-  void let_spawn_go();
+  [[nodiscard]] bool holds(hvdrun::v1::ControlRequest::MessageCase kind) const;
+  void let_held_go();
 
   // job_horovod.cc: the store of Horovod's ranks, on node 0
   void open_horovod(const hvdrun::v1::FabricListen& request, hvdrun::v1::FabricListenReply* reply);
@@ -154,12 +155,12 @@ class Job {
   std::optional<Leftovers> leftovers_;
 
   JobState state_ = JobState::kNew;
-  const char* ending_ = "";                  // the first event that led to its end
-  LogLevel log_level_ = LogLevel::kWarning;  // of what the launcher wants to hear
-  Nanos entered_;                            // the state; boot time
-  hvdrun::v1::ControlRequest request_;       // being handled
-  std::optional<hvdrun::v1::ControlRequest> held_spawn_;
-  bool is_spawn_held_ = false;  // until what earlier jobs hold is told
+  const char* ending_ = "";                       // the first event that led to its end
+  LogLevel log_level_ = LogLevel::kWarning;       // of what the launcher wants to hear
+  Nanos entered_;                                 // the state; boot time
+  hvdrun::v1::ControlRequest request_;            // being handled
+  bool is_telling_earlier_ = false;               // what earlier jobs hold
+  std::vector<hvdrun::v1::ControlRequest> held_;  // until it is told
   hvdrun::v1::Hello hello_;
   hvdrun::v1::HelloReply hello_reply_;  // waits for the shim to be ready
   bool is_hello_answered_ = false;

@@ -13,6 +13,9 @@
 #include "base/own_program.h"
 
 namespace hvd {
+
+namespace v1 = hvdrun::v1;
+
 namespace {
 
 constexpr std::size_t kMaxEarlierJobs = 8;
@@ -42,13 +45,13 @@ void Job::look_at_earlier_jobs() {
   remove_dead_job_dirs(parents, alive);
   if (jobs.empty()) return;
   if (!earlier_gpus_.find_program(base_env(config_.node_env, hello_))) return tell_earlier(jobs);
-  is_spawn_held_ = true;
+  is_telling_earlier_ = true;
   earlier_gpus_.ask(kGpuProcessQuery, [this, jobs = std::move(jobs)](const std::string& output) {
     std::vector<EarlierJob> known = jobs;
     const std::vector<GpuProcess> on_gpus = parse_gpu_processes(output);
     for (EarlierJob& job : known) job.gpu_mib = memory_of(job.processes, on_gpus);
     tell_earlier(known);
-    let_spawn_go();
+    let_held_go();
   });
 }
 
@@ -58,10 +61,18 @@ void Job::tell_earlier(const std::vector<EarlierJob>& jobs) {
   }
 }
 
-void Job::let_spawn_go() {
-  is_spawn_held_ = false;
-  auto spawn = std::exchange(held_spawn_, std::nullopt);
-  if (spawn && state_ == JobState::kReady) take_control(std::move(*spawn));
+// Without this node's probe no node of the job gets a spawn; with one node, or without a check of
+// the fabric, this node waits alone.
+bool Job::holds(v1::ControlRequest::MessageCase kind) const {
+  return is_telling_earlier_ &&
+         (kind == v1::ControlRequest::kFabricProbe || kind == v1::ControlRequest::kSpawn);
+}
+
+void Job::let_held_go() {
+  is_telling_earlier_ = false;
+  for (v1::ControlRequest& request : std::exchange(held_, {})) {
+    if (state_ == JobState::kReady) take_control(std::move(request));
+  }
 }
 
 }  // namespace hvd

@@ -16,6 +16,7 @@ void Job::take_control(v1::ControlRequest&& request) {
   if (state_ == JobState::kNew && kind != v1::ControlRequest::kHello) {
     return refuse("the first request must be the hello");
   }
+  if (holds(kind)) return held_.push_back(std::move(request_));
   v1::ToShim to_shim;
   v1::ControlReply reply;
   switch (kind) {
@@ -27,7 +28,6 @@ void Job::take_control(v1::ControlRequest&& request) {
     case v1::ControlRequest::kFabricProbe:
       return probe(request_.fabric_probe());
     case v1::ControlRequest::kSpawn:
-      if (is_spawn_held_) return held_spawn_.emplace(std::move(request_)), void();
       return handle(JobEvent::kSpawn);
     case v1::ControlRequest::kStop:
       return take_stop(request_.stop());

@@ -61,7 +61,8 @@ TEST(GpuChoice, WhatTheRanksInheritHasEachOnce) {
   const auto wrong = check_selection({.name = "node1"}, {0, "1,1"});
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, ExitCode::kUsage);
-  EXPECT_THAT(wrong.error().message, HasSubstr("node1: CUDA_VISIBLE_DEVICES=1,1 lists 1 twice"));
+  EXPECT_THAT(wrong.error().message,
+              HasSubstr("node1: CUDA_VISIBLE_DEVICES=\"1,1\" lists 1 twice"));
   EXPECT_TRUE(check_selection({.name = "node1", .gpus = {"0"}}, {8, "1,1"}));
 }
 

@@ -169,7 +169,15 @@ Result<HostSpec> make_host(const EntryParts& parts, const std::vector<std::strin
   return host;
 }
 
-Result<std::vector<HostSpec>> expand(const HostSpec& host, std::string_view entry) {
+Error bare_number(std::string_view name, std::string_view entry) {
+  return {fmt::format("{} is a number and has no host before it; write a host's GPUs as in "
+                      "node1:0,2, and a host of that name as {}:1",
+                      show(name), entry),
+          ExitCode::kUsage};
+}
+
+// `is_bare`: nothing but the name is written.
+Result<std::vector<HostSpec>> expand(const HostSpec& host, std::string_view entry, bool is_bare) {
   const auto names = expand_host_range(host.name);
   if (!names) return tl::unexpected(names.error());
   if (names->size() * host.gpus.size() > kMostGpus) {
@@ -184,6 +192,9 @@ Result<std::vector<HostSpec>> expand(const HostSpec& host, std::string_view entr
                         "'-', as in node1:8, and a comma between hosts",
                         show(entry));
     }
+    if (is_bare && is_gpu_number((*names)[i])) {
+      return tl::unexpected(bare_number((*names)[i], entry));
+    }
     hosts[i].name = (*names)[i];
   }
   return hosts;
@@ -197,16 +208,12 @@ Result<std::vector<HostSpec>> parse_host_entry(std::string_view entry,
                                                const std::vector<std::string_view>& more) {
   const auto parts = split_entry(entry);
   if (!parts) return tl::unexpected(parts.error());
-  if (!parts->is_address && parts->fields.empty() && parts->user.empty() && is_gpu_number(entry)) {
-    return make_error(ExitCode::kUsage,
-                      "{} is a number and has no host before it; write a host's GPUs as in "
-                      "node1:0,2, and a host of that name as {}:1",
-                      show(entry), entry);
-  }
+  const bool is_bare = !parts->is_address && parts->fields.empty() && parts->user.empty();
+  if (is_bare && is_gpu_number(entry)) return tl::unexpected(bare_number(entry, entry));
   auto host = make_host(*parts, more);
   if (!host) return tl::unexpected(host.error());
   if (parts->is_address) return std::vector<HostSpec>{std::move(*host)};
-  return expand(*host, entry);
+  return expand(*host, entry, is_bare);
 }
 
 Result<void> set_slots(HostSpec& host, std::string_view value) {

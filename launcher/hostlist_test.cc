@@ -120,6 +120,9 @@ TEST(Hostlist, NamesTheTokenThatIsWrong) {
       {"n[1-65536],m1", "more than 65536 hosts; name fewer"},
       {"node]1:1", "is no host"},
       {"8,node1:1", "\"8\" is a number and has no host before it"},
+      {"10[8-9]",
+       "\"108\" is a number and has no host before it; write a host's GPUs as in "
+       "node1:0,2, and a host of that name as 10[8-9]:1"},
       {"node1,2,4", "\"2\" after node1 may be a host or a GPU"},
       {"node1:port=22,4", "\"4\" after node1 may be a host or a GPU"},
       {"node1:gpus=0,GPU-a", "\"GPU-a\" after node1 may be a host or a GPU"},

@@ -94,7 +94,7 @@ class Travel(EnvCase):
             self.assertEqual(self.values(envs, "CUDA_VISIBLE_DEVICES"), [value] * 2)
         run = self.hvdrun("-np", 2, "-H", TWO, "true", env={"CUDA_VISIBLE_DEVICES": "1,1"})
         self.assert_code(run, 2)
-        self.assert_says(run, "node1: CUDA_VISIBLE_DEVICES=1,1 lists 1 twice; list each GPU once")
+        self.assert_says(run, "node1: CUDA_VISIBLE_DEVICES=\"1,1\" lists 1 twice; list each GPU once")
 
     def test_python_of_the_active_environment_runs_on_the_nodes(self):
         folder = os.path.join(self.bed.folder, "shared", "venv")

@@ -53,7 +53,7 @@ class Service(harness.EndToEnd):
 
 class OneJob(Service):
     def test_job_runs_and_its_code_comes_back(self):
-        run = self.job("-np", 2, "-v", "bash", "-c", "echo $RANK $PPID; exit $((RANK * 3))")
+        run = self.job("-np", 2, "-v", "bash", "-c", "echo $RANK $PPID; sleep $RANK; exit $((RANK * 3))")
         run.wait(20)
         self.assert_code(run, 3)
         self.assertEqual(sorted(run.rank_lines()), [0, 1])

@@ -241,8 +241,9 @@ class Refusals(unittest.TestCase):
         self.assertRegex(done.stderr.splitlines()[-1], rf"rank {NUM_GPUS} \(a, pid \d+\) exited with code 2")
 
     def test_two_ranks_on_a_gpu_are_named_with_the_node(self):
-        done = hvdrun(2, EXAMPLES / "all_reduce_bench", "--device", "cuda", "-e", "8",
-                      env={**self.ALONE, "CUDA_VISIBLE_DEVICES": "0"}, hosts="a:2")
+        """A script gives each rank the first GPU for its own."""
+        done = hvdrun(2, "bash", "-c", "export LOCAL_RANK=0 CUDA_VISIBLE_DEVICES=0; exec \"$0\" \"$@\"",
+                      EXAMPLES / "all_reduce_bench", "--device", "cuda", "-e", "8", env=self.ALONE, hosts="a:2")
         self.assertEqual(done.returncode, 73, done.report)
         self.assertRegex(done.stderr.splitlines()[-1],
                          r"a: ranks 0, 1 share GPU GPU-\S+ .*2 ranks of this job on 1 GPU")
@@ -252,9 +253,9 @@ class Refusals(unittest.TestCase):
         rsh = (f"sh -c '[ $0 = b ] && export LD_LIBRARY_PATH={OTHER_NCCL}:$LD_LIBRARY_PATH; exec \"$@\"' "
                "{host} {command}")
         done = subprocess.run([BIN / "hvdrun", "-np", "2", "-H", "a:1,b:1", "--transport", "command", "--rsh", rsh,
-                               EXAMPLES / "all_reduce_bench", "--device", "cuda", "-e", "8"],
-                              env={**{k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}, **SHARED},
-                              capture_output=True, text=True, timeout=120)
+                               "--env-deny", "LD_LIBRARY_PATH", EXAMPLES / "all_reduce_bench", "--device", "cuda",
+                               "-e", "8"],
+                              env={**os.environ, **SHARED}, capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 73, done.stdout + done.stderr)
         self.assertRegex(done.stderr, r"nodes +NCCL version\n.*a \(1 rank\) +\d+\.\d+\.\d+\n"
                                       r".*b \(1 rank\) +2\.27\.3\n")

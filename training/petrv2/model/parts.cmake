@@ -16,12 +16,12 @@ endforeach()
 configure_file(petrv2/model/builtin_configs.cc.in ${CMAKE_CURRENT_BINARY_DIR}/builtin_configs.cc @ONLY)
 
 # What needs no torch.
-add_library(hvdrun_petrv2_config STATIC petrv2/config.cc petrv2/model/grid_mask.cc
+add_library(hvdrun_petrv2_config STATIC petrv2/config.cc petrv2/recompute.cc petrv2/model/grid_mask.cc
             petrv2/loss/assignment.cc ${CMAKE_CURRENT_BINARY_DIR}/builtin_configs.cc)
 add_library(hvdrun::petrv2_config ALIAS hvdrun_petrv2_config)
 target_link_libraries(hvdrun_petrv2_config PUBLIC hvdrun::base PRIVATE hvdrun::flags yaml-cpp)
 hvdrun_test(petrv2_config_test
-            SRCS petrv2/config_test.cc petrv2/model/grid_mask_test.cc petrv2/loss/assignment_test.cc
+            SRCS petrv2/config_test.cc petrv2/recompute_test.cc petrv2/model/grid_mask_test.cc petrv2/loss/assignment_test.cc
             LIBS hvdrun::petrv2_config)
 
 add_library(hvdrun_petrv2_model STATIC

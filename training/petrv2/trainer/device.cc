@@ -33,6 +33,11 @@ Result<at::Device> choose_device(const std::string& wish, int local_rank, bool m
   return device;
 }
 
+std::uint64_t total_memory(const at::Device& device) {
+  if (!device.is_cuda()) return 0;
+  return c10::cuda::CUDACachingAllocator::get()->getMemoryInfo(device.index()).second;
+}
+
 std::uint64_t peak_memory(const at::Device& device) {
   if (device.is_cuda()) {
     const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());

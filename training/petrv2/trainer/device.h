@@ -15,6 +15,9 @@ namespace hvd::petrv2 {
 [[nodiscard]] Result<at::Device> choose_device(const std::string& wish, int local_rank,
                                                bool may_share);
 
+// Bytes of the GPU's memory, in use or not; 0: a CPU.
+[[nodiscard]] std::uint64_t total_memory(const at::Device& device);
+
 // The most that was in use at a time, bytes: of the GPU's allocator, or resident on the CPU.
 [[nodiscard]] std::uint64_t peak_memory(const at::Device& device);
 

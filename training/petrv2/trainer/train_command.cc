@@ -289,11 +289,11 @@ class TrainCommand {
         config_.name, counted(static_cast<std::size_t>(communicator_.size()), "rank"),
         options_.accumulate, options_.batch, counted(loader.sampler().step_size(), "sample"), base,
         rule));
-    say(fmt::format("{}; {} epochs; {} on {}; seed {}; {}", loader.note(), options_.epochs,
-                    name_of(options_.precision), device_.str(), options_.seed,
-                    options_.out.empty()
-                        ? "no --out: nothing is saved"
-                        : fmt::format("checkpoints and events in {}", options_.out)));
+    say(fmt::format(
+        "{}; {} epochs; {} on {}, activations {}; seed {}; {}", loader.note(), options_.epochs,
+        name_of(options_.precision), device_.str(), recompute_text(config_.model), options_.seed,
+        options_.out.empty() ? "no --out: nothing is saved"
+                             : fmt::format("checkpoints and events in {}", options_.out)));
     if (scaled.warning && options_.lr <= 0) log(LogLevel::kWarning, "{}", *scaled.warning);
     if (!resume.source().empty()) {
       const TrainPosition& at = resume.position();
@@ -376,6 +376,13 @@ int run_train(const std::vector<std::string>& words) {
   if (!place) return fail(place.error());
   const auto device = choose_device(options->device, place->local_rank, may_share_gpus());
   if (!device) return fail(device.error().within(fmt::format("rank {}", place->rank)));
+  const auto& image = config->model.image;
+  settle_recompute(
+      config->model, options->recompute,
+      {static_cast<std::uint64_t>(options->batch) * kNumViews *
+           static_cast<std::uint64_t>(image.height * image.width),
+       options->precision == TrainPrecision::kBf16 || options->precision == TrainPrecision::kFp16,
+       total_memory(*device)});
   InitOptions init;
   init.start_timeout = std::min<std::chrono::milliseconds>(
       kConnectLimit, std::chrono::seconds(options->peer_timeout_s));

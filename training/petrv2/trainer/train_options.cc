@@ -56,6 +56,12 @@ const OptionTable<TrainOptions>& rows() {
       choice_row<O, Remainder>("remainder", "drop|pad", "of an epoch, less than a step (drop)",
                                {{"drop", Remainder::kDrop}, {"pad", Remainder::kPad}},
                                &O::remainder),
+      choice_row<O, Recompute>(
+          "recompute", "auto|yes|no",
+          "activations in the backward pass, for less memory and a slower step; auto: no on a GPU "
+          "with memory enough, else as the configuration says (auto)",
+          {{"auto", Recompute::kAuto}, {"yes", Recompute::kYes}, {"no", Recompute::kNo}},
+          &O::recompute),
       choice_row<O, Backend>(
           "backend", "auto|nccl|tcp", "between the ranks: nccl on GPUs, else tcp (auto)",
           {{"auto", Backend::kAuto}, {"nccl", Backend::kNccl}, {"tcp", Backend::kTcp}},

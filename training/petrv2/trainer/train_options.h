@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "hvdrun/sync_options.h"
 #include "training/petrv2/data/sampler.h"
+#include "training/petrv2/recompute.h"
 
 namespace hvd::petrv2 {
 
@@ -48,6 +49,7 @@ struct TrainOptions {
   bool has_dropout = true;
   bool has_denoising = true;
   bool replace_images_by_noise = false;
+  Recompute recompute = Recompute::kAuto;
   Backend backend = Backend::kAuto;
   Compression compression = Compression::kNone;
   std::uint64_t peer_timeout_s = 600;  // for one collective operation
