@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/parse_number.h"
-#include "training/option_table.h"
+#include "base/option_table.h"
 
 namespace hvd::petrv2 {
 namespace {
@@ -41,7 +41,7 @@ OptionRow<Options> number_row(const char* name, const char* help, std::uint64_t 
                               std::uint64_t highest,
                               std::function<void(Options&, std::uint64_t)> store) {
   return {name, "N", help, [=](const std::string& value, Options& options) {
-            return parse_count(name, value, lowest, highest).map([&](std::uint64_t number) {
+            return parse_whole(name, value, lowest, highest).map([&](std::uint64_t number) {
               store(options, number);
             });
           }};
@@ -100,22 +100,22 @@ const OptionTable<ConvertOptions>& convert_table() {
 }  // namespace
 
 Result<SynthOptions> parse_synth_options(const std::vector<std::string>& words) {
-  auto options = parse_options(synth_table(), "synth", words);
+  auto options = parse_options(synth_table(), "petrv2 synth", words);
   if (!options || options->wants_help) return options;
-  if (auto done = require_option(options->out, "out", "synth"); !done) {
+  if (auto done = require_option(options->out, "out", "petrv2 synth"); !done) {
     return tl::unexpected(done.error());
   }
   return options;
 }
 
 Result<ConvertOptions> parse_convert_options(const std::vector<std::string>& words) {
-  auto options = parse_options(convert_table(), "convert", words);
+  auto options = parse_options(convert_table(), "petrv2 convert", words);
   if (!options || options->wants_help) return options;
   const ConvertRequest& request = options->request;
   for (const auto& [name, value] : {std::pair("dataroot", &request.dataroot),
                                     {"version", &request.version},
                                     {"out", &request.out}}) {
-    if (auto done = require_option(*value, name, "convert"); !done)
+    if (auto done = require_option(*value, name, "petrv2 convert"); !done)
       return tl::unexpected(done.error());
   }
   return options;

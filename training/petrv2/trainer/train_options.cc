@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "training/option_table.h"
+#include "base/option_table.h"
 
 namespace hvd::petrv2 {
 namespace {
@@ -100,11 +100,11 @@ const char* name_of(TrainPrecision precision) {
 }
 
 Result<TrainOptions> parse_train_options(const std::vector<std::string>& words) {
-  auto options = parse_options(rows(), "train", words);
+  auto options = parse_options(rows(), "petrv2 train", words);
   if (!options || options->wants_help) return options;
   for (const auto& [name, value] :
        {std::pair("config", &options->config), {"data", &options->data}}) {
-    if (auto done = require_option(*value, name, "train"); !done) {
+    if (auto done = require_option(*value, name, "petrv2 train"); !done) {
       return tl::unexpected(done.error());
     }
   }

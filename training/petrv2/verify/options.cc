@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "training/option_table.h"
+#include "base/option_table.h"
 
 namespace hvd::petrv2 {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::uint64_t kLongestSide = 1 << 14;  // px
 constexpr std::uint64_t kSideUnit = 32;
 
 bool parse_side(std::string_view text, int& side) {
-  const auto parsed = parse_count("size", text, kSideUnit, kLongestSide);
+  const auto parsed = parse_whole("size", text, kSideUnit, kLongestSide);
   if (!parsed || *parsed % kSideUnit != 0) return false;
   side = static_cast<int>(*parsed);
   return true;
@@ -83,7 +83,7 @@ std::string take_folder(std::vector<std::string>& arguments) {
 }  // namespace
 
 Result<VerifyOptions> parse_verify_options(const std::vector<std::string>& arguments) {
-  auto options = parse_options(verify_rows(), "verify", arguments);
+  auto options = parse_options(verify_rows(), "petrv2 verify", arguments);
   if (options) options->is_golden = arguments.empty();
   return options;
 }
@@ -91,7 +91,7 @@ Result<VerifyOptions> parse_verify_options(const std::vector<std::string>& argum
 Result<InspectOptions> parse_inspect_options(const std::vector<std::string>& arguments) {
   std::vector<std::string> rest = arguments;
   const std::string folder = take_folder(rest);
-  auto options = parse_options(inspect_rows(), "inspect", rest);
+  auto options = parse_options(inspect_rows(), "petrv2 inspect", rest);
   if (!options) return options;
   options->folder = folder;
   if (options->is_help || options->config.empty() != folder.empty()) return options;

@@ -1,5 +1,6 @@
-// Command lines of petrv2's subcommands: one table of rows each, read by getopt_long and printed by
-// --help. Every error is a usage error (exit 2): one sentence with the option and the remedy.
+// Command lines of subcommands: one table of rows each, read by getopt_long and printed by --help.
+// Every error is a usage error (exit 2): one sentence with the option and the remedy. `command` is the
+// program with its subcommand, as in "petrv2 train".
 #pragma once
 
 #include <getopt.h>
@@ -14,7 +15,7 @@
 #include "base/parse_number.h"
 #include "base/status.h"
 
-namespace hvd::petrv2 {
+namespace hvd {
 
 template <typename Options>
 struct OptionRow {
@@ -28,7 +29,7 @@ template <typename Options>
 using OptionTable = std::vector<OptionRow<Options>>;
 
 // A whole number from lowest to highest, all of the text.
-[[nodiscard]] inline Result<std::uint64_t> parse_count(std::string_view option,
+[[nodiscard]] inline Result<std::uint64_t> parse_whole(std::string_view option,
                                                        std::string_view text, std::uint64_t lowest,
                                                        std::uint64_t highest) {
   const auto number = parse_number<std::uint64_t>(text);
@@ -41,7 +42,7 @@ template <typename Options, typename Number>
 OptionRow<Options> count_row(const char* name, const char* help, std::uint64_t lowest,
                              std::uint64_t highest, Number Options::*target) {
   return {name, "N", help, [=](const std::string& value, Options& options) {
-            return parse_count(name, value, lowest, highest).map([&](std::uint64_t number) {
+            return parse_whole(name, value, lowest, highest).map([&](std::uint64_t number) {
               options.*target = static_cast<Number>(number);
             });
           }};
@@ -99,8 +100,8 @@ OptionRow<Options> flag_row(const char* name, const char* help, bool Options::*t
 // What getopt could not take: '?' an unknown option (or a value for a flag), ':' a missing value.
 [[nodiscard]] inline Error option_refusal(int code, const std::string& word, const char* command) {
   const std::string what = code == ':' ? fmt::format("{} needs a value", word)
-                                       : fmt::format("{} is no option of petrv2 {}", word, command);
-  return {fmt::format("{}; see petrv2 {} --help", what, command), ExitCode::kUsage};
+                                       : fmt::format("{} is no option of {}", word, command);
+  return {fmt::format("{}; see {} --help", what, command), ExitCode::kUsage};
 }
 
 // `words` are the options alone. Called on one thread: getopt has one state.
@@ -140,8 +141,7 @@ template <typename Options>
 [[nodiscard]] inline Result<void> require_option(const std::string& value, const char* name,
                                                  const char* command) {
   if (!value.empty()) return {};
-  return make_error(ExitCode::kUsage, "petrv2 {} needs --{}; see petrv2 {} --help", command, name,
-                    command);
+  return make_error(ExitCode::kUsage, "{} needs --{}; see {} --help", command, name, command);
 }
 
 // `text`, then a line for each row.
@@ -155,4 +155,4 @@ template <typename Options>
   return text;
 }
 
-}  // namespace hvd::petrv2
+}  // namespace hvd

@@ -1,0 +1,42 @@
+#include "proto/peer_identity.h"
+
+#include <algorithm>
+
+namespace hvd {
+namespace {
+
+constexpr std::size_t kLongestName = 253;  // of a host
+constexpr std::string_view kUserPrefix = "spiffe://hvdrun/user/";
+constexpr std::string_view kNodePrefix = "spiffe://hvdrun/node/";
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
+
+std::string_view prefix_of(PeerIdentity::Kind kind) {
+  return kind == PeerIdentity::Kind::kUser ? kUserPrefix : kNodePrefix;
+}
+
+}  // namespace
+
+bool is_identity_name(std::string_view name) {
+  return !name.empty() && name.size() <= kLongestName && name.front() != '-' &&
+         name.front() != '.' && std::all_of(name.begin(), name.end(), is_name_char);
+}
+
+std::string to_uri(const PeerIdentity& identity) {
+  return std::string(prefix_of(identity.kind)) + identity.name;
+}
+
+std::optional<PeerIdentity> parse_identity(std::string_view uri) {
+  for (const auto kind : {PeerIdentity::Kind::kUser, PeerIdentity::Kind::kNode}) {
+    const std::string_view prefix = prefix_of(kind);
+    if (!uri.starts_with(prefix)) continue;
+    const std::string_view name = uri.substr(prefix.size());
+    if (is_identity_name(name)) return PeerIdentity{kind, std::string(name)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace hvd
