@@ -52,6 +52,8 @@ Result<void> take_value(AgentArguments& result, std::string_view name, std::stri
     result.cgroup_root = value;
   } else if (name == "--job-dir") {
     result.job_dir = value;
+  } else if (name == "--config") {
+    result.config_file = value;
   } else {
     return make_error(ExitCode::kUsage, "there is no option {}; see hvd-agent --help", name);
   }
@@ -74,15 +76,16 @@ Result<void> check_together(const AgentArguments& arguments) {
   if (has_job != arguments.node.has_value() || (is_reaping && !has_job)) {
     return make_error(ExitCode::kUsage, "give --job ID and --node INDEX together");
   }
-  if (is_listening && arguments.socket.empty()) {
+  if (is_listening && arguments.socket.empty() == arguments.config_file.empty()) {
     return make_error(ExitCode::kUsage,
-                      "serve: say where, as in --listen unix:/run/hvdrun/agent.sock");
+                      "serve: say where, as in --listen unix:/run/hvdrun/agent.sock, or --config "
+                      "FILE");
   }
   if (is_listening && (has_job || arguments.wants_user_scope)) {
     return make_error(ExitCode::kUsage, "serve takes any job: no --job, --node or --user-scope");
   }
-  if (!is_listening && !arguments.socket.empty()) {
-    return make_error(ExitCode::kUsage, "--listen is of hvd-agent serve");
+  if (!is_listening && !(arguments.socket.empty() && arguments.config_file.empty())) {
+    return make_error(ExitCode::kUsage, "--listen and --config are of hvd-agent serve");
   }
   return {};
 }

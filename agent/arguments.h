@@ -25,6 +25,7 @@ struct AgentArguments {
   Nanos grace{};                  // reap: how long agent and shim may still end by themselves
   std::string job_dir;            // reap: the job's folder, removed at the end
   std::string socket;             // listen: its absolute path
+  std::string config_file;        // listen: instead of it
 };
 
 // `words` without the program's name.

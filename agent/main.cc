@@ -26,6 +26,7 @@
 #include "agent/stdio_stream.h"
 #include "base/log.h"
 #include "base/parse_number.h"
+#include "base/process_needs.h"
 
 namespace hvd {
 namespace {
@@ -52,6 +53,8 @@ constexpr const char* kHelp =
     "                        UNIX-CONNECT:PATH'); SIGTERM ends all jobs, then it\n"
     "  --listen unix:PATH    the socket's absolute path, in a folder that only its owner can "
     "change\n"
+    "  --config FILE         serve: instead of --listen; where to listen, also by TLS, with which\n"
+    "                        certificates, and who may come; read again at SIGHUP\n"
     "  --job ID, --node INDEX\n"
     "                        the job, and the node's place in its host list\n"
     "  --grace-ms N          reap: so long an agent that still works may end the job itself\n"
@@ -108,6 +111,11 @@ int print(FILE* to, std::string_view text, int code) {
 
 int run_agent(const AgentArguments& arguments, int argc, char** argv) {
   set_log_name("hvd-agent");
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its writer
+  if (auto fits = check_process_needs(); !fits) {
+    log(LogLevel::kError, "{}", fits.error().message);
+    return kFailure;
+  }
   CgroupPlace place = find_cgroup_place(arguments, std::vector<std::string>(argv, argv + argc));
   if (arguments.role == AgentArguments::Role::kListen) {
     return run_service(arguments, {take_environment(), std::move(place)});
@@ -136,7 +144,8 @@ int main(int argc, char** argv) {
   if (argc == 2 && first == "--version") {
     return hvd::print(stdout, "hvd-agent " HVDRUN_VERSION "\n", 0);
   }
-  if (argc == 2 && (first == "--help" || first == "-h")) return hvd::print(stdout, hvd::kHelp, 0);
+  const std::string_view last = argc > 1 ? argv[argc - 1] : "";
+  if (last == "--help" || (argc == 2 && last == "-h")) return hvd::print(stdout, hvd::kHelp, 0);
   const auto arguments =
       hvd::parse_arguments(std::vector<std::string_view>(argv + (argc > 0 ? 1 : 0), argv + argc));
   if (!arguments) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/own_children.h"
+#include "agent/peer_user.h"
 #include "base/log.h"
 
 namespace hvd {
@@ -20,13 +21,27 @@ constexpr auto kPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Service::Service(Loop& loop, ServiceSocket socket, Session::Place place)
-    : loop_(loop), socket_(std::move(socket)), listener_(loop), place_(std::move(place)) {}
+Service::Service(Loop& loop, std::optional<ServiceSocket> socket, Session::Place place)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      listener_(loop),
+      tls_(loop, [this](UniqueFd stream,
+                        const std::string& who) { begin_session(std::move(stream), who); }),
+      place_(std::move(place)) {}
 
-void Service::start() {
+Result<void> Service::start(const ServiceConfig& config) {
+  if (config.tls) {
+    if (auto started = tls_.start(config); !started) return started;
+  }
+  if (!socket_) return {};
   boost::system::error_code ignored;
-  listener_.assign(fcntl(socket_.fd(), F_DUPFD_CLOEXEC, 0), ignored);
+  listener_.assign(fcntl(socket_->fd(), F_DUPFD_CLOEXEC, 0), ignored);
   boost::asio::co_spawn(loop_, accept(), boost::asio::detached);
+  return {};
+}
+
+Result<void> Service::reload(const ServiceConfig& config) {
+  return config.tls ? tls_.reload(config) : Result<void>();
 }
 
 Task<void> Service::accept() {
@@ -44,11 +59,11 @@ Task<void> Service::accept() {
 
 // False if there is one and it cannot be taken.
 bool Service::take_connection() {
-  UniqueFd stream(accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd stream(accept4(socket_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!stream.is_valid()) return errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
   const auto peer = peer_user(stream.get());
   if (peer && is_served(peer->uid, geteuid())) {
-    begin_session(std::move(stream), *peer);
+    begin_session(std::move(stream), fmt::format("pid {} (uid {})", peer->pid, peer->uid));
     return true;
   }
   log(LogLevel::kWarning, "refused pid {} (uid {}): only user {} and root are served",
@@ -59,9 +74,9 @@ bool Service::take_connection() {
   return true;
 }
 
-void Service::begin_session(UniqueFd stream, PeerUser peer) {
+void Service::begin_session(UniqueFd stream, const std::string& who) {
   const std::uint64_t id = ++last_id_;
-  const auto made = sessions_.try_emplace(id, loop_, std::move(stream), peer, place_);
+  const auto made = sessions_.try_emplace(id, loop_, std::move(stream), who, place_);
   boost::asio::co_spawn(loop_, made.first->second.run(),
                         [this, id](const std::exception_ptr&) { end_session(id); });
 }
@@ -80,7 +95,8 @@ void Service::stop() {
   is_stopping_ = true;
   boost::system::error_code ignored;
   listener_.close(ignored);
-  socket_.close();
+  if (socket_) socket_->close();
+  tls_.close();
   for (auto& [id, session] : sessions_) session.stop();
   if (sessions_.empty()) loop_.stop();
 }

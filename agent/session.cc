@@ -37,9 +37,9 @@ Result<std::string> whole_line(std::string text) {
 
 }  // namespace
 
-Session::Session(Loop& loop, UniqueFd stream, PeerUser peer, const Place& place)
+Session::Session(Loop& loop, UniqueFd stream, std::string who, const Place& place)
     : loop_(loop),
-      peer_(peer),
+      who_(std::move(who)),
       place_(place),
       began_(boottime_now()),
       stream_(std::move(stream)),
@@ -152,7 +152,7 @@ void Session::stop() {
 }
 
 std::string Session::summary() const {
-  std::string text = fmt::format("pid {} (uid {})", peer_.pid, peer_.uid);
+  std::string text = who_;
   if (greeting_.arguments.node) text += ", " + job_text();
   return text + fmt::format(": {} after {}", end_, format_duration(boottime_now() - began_));
 }

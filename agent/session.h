@@ -10,7 +10,6 @@
 
 #include "agent/greeting.h"
 #include "agent/job.h"
-#include "agent/peer_user.h"
 #include "base/loop.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
@@ -25,8 +24,9 @@ class Session {
     CgroupPlace cgroup;
   };
 
-  // `stream` is a connected non-blocking socket. `place` is not owned and outlives this.
-  Session(Loop& loop, UniqueFd stream, PeerUser peer, const Place& place);
+  // `stream` is a connected non-blocking socket, `who` stands in the log for whoever came. `place`
+  // is not owned and outlives this.
+  Session(Loop& loop, UniqueFd stream, std::string who, const Place& place);
 
   // Returns when the job is over and nothing of it is left here.
   [[nodiscard]] Task<void> run();
@@ -47,7 +47,7 @@ class Session {
   [[nodiscard]] std::string job_text() const;
 
   Loop& loop_;
-  const PeerUser peer_;
+  const std::string who_;
   const Place& place_;
   const Nanos began_;
   UniqueFd stream_;  // until a job or a reap has it

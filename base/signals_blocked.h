@@ -7,6 +7,14 @@
 
 namespace hvd {
 
+// Whatever the caller had blocked, for this process and its threads to come. Before the first of
+// them.
+inline void unblock_signals() {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 class SignalsBlocked {
  public:
   SignalsBlocked() {

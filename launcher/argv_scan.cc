@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "launcher/foreign_options.h"
 #include "launcher/nearest_name.h"
 #include "launcher/shell_words.h"
 
@@ -94,6 +95,23 @@ void for_each_documented_long_name(Visit visit) {
   }
 }
 
+// getopt_long_only finds a beginning of two spellings of one option ambiguous: the first of them,
+// or empty if they are of several options.
+std::string_view one_option_for(std::string_view stem) {
+  std::string_view found;
+  const OptionSpec* of = nullptr;
+  for (const OptionSpec& spec : options_table()) {
+    for (const auto name : spec.names) {
+      if (is_short_name(name) || spec.is_hidden || !bare_name(name).starts_with(stem)) continue;
+      if (of != nullptr && of != &spec) return "";
+      if (of == nullptr) found = name;
+      of = &spec;
+    }
+    if (!spec.opposite.empty() && bare_name(spec.opposite).starts_with(stem)) return "";
+  }
+  return found;
+}
+
 std::vector<std::string_view> names_with_prefix(std::string_view stem) {
   std::vector<std::string_view> names;
   for_each_documented_long_name([&](std::string_view name) {
@@ -120,7 +138,9 @@ Error unknown_option(std::string_view word) {
   const std::string_view stem = bare_name(name);
   const auto candidates = names_with_prefix(stem);
   std::string text;
-  if (candidates.size() > 1) {
+  if (const auto hint = foreign_option_hint(name); !hint.empty()) {
+    text = fmt::format("option {} {}", show(name), hint);
+  } else if (candidates.size() > 1) {
     text = fmt::format("option {} is ambiguous; write one of {}", show(name),
                        fmt::join(candidates, ", "));
   } else if (const auto nearest = nearest_option(stem); !nearest.empty()) {
@@ -156,6 +176,19 @@ Error missing_argument(const GetoptTables& tables, std::string_view word) {
 
 }  // namespace
 
+namespace {
+
+// The words with beginnings of several spellings of one option written out.
+std::vector<std::string> with_whole_names(std::vector<std::string> argv, std::size_t at) {
+  std::string& word = argv[at];
+  const std::string name = word.substr(0, word.find('='));
+  const auto whole = one_option_for(bare_name(name));
+  if (!whole.empty() && whole != name) word = std::string(whole) + word.substr(name.size());
+  return argv;
+}
+
+}  // namespace
+
 ArgvScan scan_argv(const std::vector<std::string>& argv) {
   ArgvScan scan;
   const GetoptTables tables = make_tables(argv);
@@ -176,6 +209,10 @@ ArgvScan scan_argv(const std::vector<std::string>& argv) {
         getopt_long_only(count, words.data(), tables.letters.c_str(), tables.longs.data(), nullptr);
     if (code == -1) break;
     const std::string_view word = argv[static_cast<std::size_t>(at)];
+    if (code == '?' && names_with_prefix(bare_name(word.substr(0, word.find('=')))).size() > 1) {
+      const auto whole = with_whole_names(argv, static_cast<std::size_t>(at));
+      if (whole != argv) return scan_argv(whole);
+    }
     if (code == '?' || code == ':') {
       Error error = code == '?' ? explain_question_mark(word) : missing_argument(tables, word);
       if (!scan.error) scan.error = std::move(error);

@@ -55,25 +55,37 @@ std::string bash_completion() {
   return fmt::format(
       R"(# bash completion for hvdrun
 _hvdrun() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} i
+  # Words as they were typed: bash has cut them at '=' and ':' as well.
+  local words cword cur prev i typed=${{COMP_LINE:0:COMP_POINT}}
+  read -ra words <<<"$typed"
+  [[ $typed == *[[:space:]] ]] && words+=("")
+  cword=$((${{#words[@]}} - 1)) cur=${{words[cword]}} prev=${{words[cword-1]}}
   COMPREPLY=()
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case ${{COMP_WORDS[i]}} in
+  for ((i = 1; i < cword; i++)); do
+    case ${{words[i]}} in
       {0}) ((i++)) ;;
       --) ((i++)); break ;;
       -*) ;;
       *) break ;;
     esac
   done
-  if ((i < COMP_CWORD)); then
+  if ((i < cword)); then
     if declare -F _command_offset >/dev/null; then
-      _command_offset "$i"
+      local piece=0 word rest
+      for word in "${{words[@]:0:i}}"; do
+        rest=$word
+        while [[ -n $rest ]] && ((piece < COMP_CWORD)); do rest=${{rest#"${{COMP_WORDS[piece]}}"}}; ((piece++)); done
+      done
+      _command_offset "$piece"
     else
       COMPREPLY=($(compgen -f -- "$cur"))
     fi
     return
   fi
-  if ((i > COMP_CWORD)); then
+  if ((i == cword)) && [[ $cur == --*=* ]]; then
+    prev=${{cur%%=*}} cur=${{cur#*=}} i=$((cword + 1))
+  fi
+  if ((i > cword)); then
     case $prev in
 {1}    {2}) COMPREPLY=($(compgen -f -- "$cur")); return ;;
       *) return ;;

@@ -23,7 +23,7 @@ TEST(Completion, ZshHasEachDocumentedNameWithItsArgument) {
       EXPECT_EQ(text.find(line) != std::string::npos, !option.is_hidden) << line;
     }
   }
-  EXPECT_THAT(text, HasSubstr(":KIND:(auto local command ssh)'"));
+  EXPECT_THAT(text, HasSubstr(":KIND:(auto local command ssh tls)'"));
   EXPECT_THAT(text, HasSubstr("hvdrun'\\''s runtime")) << "quoted for the shell";
 }
 
@@ -45,7 +45,7 @@ TEST(Completion, FishHasEachDocumentedNameWithItsArgument) {
     }
   }
   EXPECT_EQ(num_lines, num_documented);
-  EXPECT_THAT(text, HasSubstr("-x -a 'auto local command ssh'"));
+  EXPECT_THAT(text, HasSubstr("-x -a 'auto local command ssh tls'"));
   EXPECT_THAT(text, HasSubstr("-l hostfile -r -F"));
   EXPECT_THAT(text, HasSubstr("hvdrun\\'s runtime"));
   EXPECT_THAT(text, Not(HasSubstr("-l heartbeat-ms")));

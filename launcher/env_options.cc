@@ -29,6 +29,17 @@ void add_matching(EnvRequest& request, const std::string& pattern, const EnvList
   if (!is_any) notes.push_back(fmt::format("-x {}: no variable is set here that matches", pattern));
 }
 
+// Rank, size and the like: the last word is hvdrun's.
+void note_if_ours(std::string_view giver, const std::string& name,
+                  std::vector<std::string>& notes) {
+  EnvList ours = node_env("", 0, "", 0, "");
+  const EnvList of_rank = rank_env({});
+  ours.insert(ours.end(), of_rank.begin(), of_rank.end());
+  if (!find_env(ours, name)) return;
+  notes.push_back(fmt::format(
+      "{} {}: hvdrun sets this variable itself for each process; yours is left out", giver, name));
+}
+
 Result<void> add_given(EnvRequest& request, const std::string& text, const EnvList& own,
                        std::vector<std::string>& notes) {
   if (is_name_pattern(text)) {
@@ -38,6 +49,7 @@ Result<void> add_given(EnvRequest& request, const std::string& text, const EnvLi
   const auto parsed = parse_env_name(text);
   if (!parsed) return tl::unexpected(parsed.error());
   const auto& [name, value_at] = *parsed;
+  note_if_ours("-x", name, notes);
   if (value_at != std::string::npos) {
     std::string value = text.substr(value_at);
     if (mentions_itself(name, value)) notes.push_back("-x: " + literal_note(name));
@@ -59,7 +71,10 @@ Result<void> add_file(EnvRequest& request, const std::string& path, const EnvLis
   if (!text) return tl::unexpected(text.error());
   auto variables = parse_env_file(*text, path, own, notes);
   if (!variables) return tl::unexpected(variables.error());
-  for (auto& variable : *variables) request.from_files.push_back(std::move(variable));
+  for (auto& variable : *variables) {
+    note_if_ours("--env-file " + path, variable.first, notes);
+    request.from_files.push_back(std::move(variable));
+  }
   return {};
 }
 
@@ -69,7 +84,17 @@ Result<void> add_rule(EnvRequest& request, const Occurrence& it, bool is_allow) 
                       "{}: write the name of a variable or a pattern without '=', as in {} 'AWS_*'",
                       it.spec->names.front(), it.spec->names.front());
   }
-  request.rules.push_back({is_allow, it.value});
+  std::string_view rest = it.value;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    if (one.empty() || one.find_first_of(" \t\n") != std::string_view::npos) {
+      return make_error(ExitCode::kUsage,
+                        "{} {}: write names or patterns with commas between them and no blanks",
+                        it.spec->names.front(), show(it.value));
+    }
+    request.rules.push_back({is_allow, std::string(one)});
+  }
   return {};
 }
 

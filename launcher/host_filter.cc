@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "launcher/gpu_list.h"
@@ -117,6 +118,25 @@ Result<void> take_gpus_away(HostSpec& host, const HostPattern& pattern) {
   return {};
 }
 
+// What all patterns that match the host include of it together; nullopt: nothing.
+std::optional<HostPattern> joined_pattern(const std::vector<HostPattern>& patterns,
+                                          const HostSpec& host) {
+  std::optional<HostPattern> joined;
+  for (const HostPattern& pattern : patterns) {
+    if (!matches(pattern, host)) continue;
+    if (!joined) {
+      joined = pattern;
+    } else if (joined->gpus.empty() || pattern.gpus.empty()) {
+      joined->gpus.clear();  // the whole host
+    } else {
+      for (const std::string& gpu : pattern.gpus) {
+        if (!has(joined->gpus, gpu)) joined->gpus.push_back(gpu);
+      }
+    }
+  }
+  return joined;
+}
+
 Result<void> check_matched(const std::vector<HostPattern>& patterns,
                            const std::vector<HostSpec>& hosts) {
   for (const HostPattern& pattern : patterns) {
@@ -143,10 +163,8 @@ Result<std::vector<HostSpec>> include_hosts(std::vector<HostSpec> hosts, std::st
   }
   std::vector<HostSpec> kept;
   for (HostSpec& host : hosts) {
-    const auto pattern =
-        std::find_if(patterns->begin(), patterns->end(),
-                     [&host](const HostPattern& candidate) { return matches(candidate, host); });
-    if (pattern == patterns->end()) continue;
+    const auto pattern = joined_pattern(*patterns, host);
+    if (!pattern) continue;
     if (auto done = select_gpus(host, *pattern); !done) return tl::unexpected(done.error());
     kept.push_back(std::move(host));
   }

@@ -33,6 +33,8 @@ TEST(HostFilter, IncludeKeepsWhatMatchesInTheOrderOfTheHosts) {
       {"node1:gpus=4,5", "node1:5", "node1:gpus=5"},
       {"me@node1:2,node2:2", "node1", "me@node1:2"},
       {"[fd00::1]:2,node2:2", "[fd00::1]:0", "[fd00::1]:gpus=0"},
+      {"node1:4,node2:4", "node1:0,node1:2", "node1:gpus=0,2"},
+      {"node1:4", "node1:1,node1", "node1:4"},
   };
   for (const auto& [hosts, list, left] : cases) {
     EXPECT_EQ(brief(include_hosts, hosts, list), left) << hosts << " " << list;

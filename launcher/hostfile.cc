@@ -134,6 +134,7 @@ Result<void> apply_key(Line& line, std::string_view word) {
     if (key == "key") return set_key(host, value);
     if (key == "gpus") return set_gpus(host, value);
     if (key.starts_with(kEnv)) return set_env(host, key.substr(kEnv.size()), value);
+    if (key == "binding" || key == "ifname") return {};  // MPICH's own; --bind says it for all
   }
   return make_error(ExitCode::kUsage,
                     "{} is not known here; write one host a line, as in node1 slots=8; there are "

@@ -36,11 +36,6 @@ Nanos until_silence(const std::vector<std::unique_ptr<Node>>& nodes, Nanos lease
   return std::max(left, Nanos::zero()) + milliseconds(1);
 }
 
-std::string current_directory() {
-  std::string buffer(4096, '\0');
-  return ::getcwd(buffer.data(), buffer.size()) != nullptr ? std::string(buffer.c_str()) : "/";
-}
-
 }  // namespace
 
 Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings surroundings,
@@ -60,7 +55,7 @@ Job::Job(Loop& loop, Options options, std::optional<Plan> plan, Surroundings sur
                                    : std::nullopt),
       start_time_(steady_clock::now() + surroundings.pause),
       start_deadline_(start_time_ + options_.start_timeout),
-      cwd_(current_directory()),
+      cwd_(std::move(surroundings.cwd)),
       umask_(sys::current_umask()),
       nonce_(random_bytes(16).value()),
       plan_(std::move(plan)),

@@ -57,6 +57,7 @@ class Job {
   // What hvdrun was given by its caller beside its words.
   struct Surroundings {
     EnvList environment;
+    std::string cwd{};               // of hvdrun, absolute
     std::uint64_t core_limit = 0;    // soft RLIMIT_CORE
     std::uint64_t nofile_limit = 0;  // soft RLIMIT_NOFILE; 0: not known
     int events_fd = -1;              // of open_events(); -1: --events is stdout or not wanted
@@ -136,6 +137,7 @@ class Job {
     std::unique_ptr<Transport> local;
     std::unique_ptr<Transport> command;
     std::unique_ptr<Transport> ssh;
+    std::unique_ptr<Transport> tls;
     void abort() const;
   };
   [[nodiscard]] Transport& transport_of(const Node& node, Transports& made);
@@ -205,7 +207,7 @@ class Job {
 
   // --- job_output.cc: what the ranks print
   void begin_output(std::uint32_t world_size);
-  [[nodiscard]] Result<void> make_late_files() const;
+  [[nodiscard]] Result<void> make_files() const;
   [[nodiscard]] std::function<void()> also_to_files(const v1::OutputReply& output,
                                                     std::function<void()> done);
   Task<bool> flush_files(SteadyTime deadline);

@@ -195,7 +195,10 @@ AttemptEnd Job::attempt_end(const Cause& cause) const {
   // What comes while the failed attempt is being stopped means the next one, too.
   const bool is_time_up = time_limit_ && steady_clock::now() >= *time_limit_;
   end.is_retryable = !is_leaving_now_ && stop_wishes_.count() == 0 && !is_time_up &&
-                     !has_told_time_limit_ && is_retryable(cause, !earlier_.empty());
+                     !has_told_time_limit_ &&
+                     is_retryable(cause, !earlier_.empty(), !options_.restarts.spares.empty());
+  end.has_not_started =
+      cause.kind == CauseKind::kStartFailed || cause.kind == CauseKind::kStartTimeout;
   end.sentence = sentence(cause, job_clock());
   if (plan_) end.num_ranks = static_cast<std::uint32_t>(plan_->ranks.size());
   if (cause.node != kNoNode) end.failed.insert(cause.host);

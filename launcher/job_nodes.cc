@@ -300,8 +300,10 @@ Task<void> Job::keep_exit_timeout() {
   std::size_t num_running = 0;
   for (const auto& node : nodes_) num_running += node->ranks.size() - node->num_exited;
   if (num_running == 0) co_return;
-  add_own_cause(CauseKind::kExitTimeout, *options_.exit_timeout,
-                fmt::format("{} ranks were still running", num_running));
+  add_own_cause(
+      CauseKind::kExitTimeout, *options_.exit_timeout,
+      fmt::format("{} still running",
+                  num_running == 1 ? "1 rank was" : fmt::format("{} ranks were", num_running)));
 }
 
 }  // namespace hvd

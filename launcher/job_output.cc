@@ -1,4 +1,6 @@
 // What the ranks print: how its lines begin, and the files of --output-filename.
+#include <fmt/ranges.h>
+
 #include <utility>
 
 #include "base/log.h"
@@ -13,14 +15,20 @@ void Job::begin_output(std::uint32_t world_size) {
   lines_->set_beginning(wanted.has_marks, wanted.has_time ? running_line_stamp(wanted.has_marks)
                                                           : std::function<std::string()>{});
   if (wanted.folder.empty()) return;
+  const auto others = other_rank_folders(wanted.folder, world_size);
+  if (!others.empty() && earlier_.empty()) {
+    log(LogLevel::kWarning,
+        "--output-filename {}: {} of an earlier job with another number of ranks is there, too",
+        wanted.folder, fmt::join(others, ", "));
+  }
   rank_files_ = std::make_unique<RankFiles>(
       loop_, wanted.folder, world_size,
       [](const std::string& sentence) { write_log(LogLevel::kWarning, sentence); });
 }
 
-// For a plan that is made here; main() has made the files of one that was known. A further attempt
-// writes behind what the one before it has written.
-Result<void> Job::make_late_files() const {
+// As late as can be: a job that cannot be started leaves what an earlier one has written. A further
+// attempt writes behind what the one before it has written.
+Result<void> Job::make_files() const {
   if (options_.output.folder.empty()) return {};
   return make_rank_files(options_.output.folder, static_cast<std::uint32_t>(plan_->ranks.size()),
                          earlier_.empty());

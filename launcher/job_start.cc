@@ -26,6 +26,7 @@ using std::chrono::steady_clock;
 // After the first definite error the other nodes get this long to tell theirs, so that all are
 // reported in one go.
 constexpr Nanos kGatherErrors = seconds(3);
+constexpr Nanos kAgentMargin = seconds(10);       // beside the grace, for an agent to clean up
 constexpr std::uint64_t kOutputCredit = 2 << 20;  // bytes in flight from one node
 constexpr std::uint64_t kSpoolCap = 1 << 30;      // bytes that wait on a node's disk
 constexpr std::uint32_t kStreamsPerRank = 2;
@@ -69,7 +70,7 @@ void Job::assign_ranks() {
 }
 
 void Job::Transports::abort() const {
-  for (Transport* transport : {local.get(), command.get(), ssh.get()}) {
+  for (Transport* transport : {local.get(), command.get(), ssh.get(), tls.get()}) {
     if (transport != nullptr) transport->abort();
   }
 }
@@ -77,7 +78,9 @@ void Job::Transports::abort() const {
 Transport& Job::transport_of(const Node& node, Transports& made) {
   switch (transport_for(options_, node.host)) {
     case TransportKind::kLocal:
-      if (!made.local) made.local = make_local_transport(loop_, agent_);
+      if (!made.local) {
+        made.local = make_local_transport(loop_, agent_, options_.grace + kAgentMargin);
+      }
       return *made.local;
     case TransportKind::kCommand:
       if (!made.command) {
@@ -85,6 +88,12 @@ Transport& Job::transport_of(const Node& node, Transports& made) {
             make_command_transport(loop_, {options_.rsh, agent_, options_.is_agent_running});
       }
       return *made.command;
+    case TransportKind::kTls:
+      if (!made.tls) {
+        made.tls = make_tls_transport(
+            loop_, {user_files_in(options_.tls_dir), options_.tls_port, options_.lease});
+      }
+      return *made.tls;
     case TransportKind::kSsh:
     case TransportKind::kAuto:
       break;
@@ -116,6 +125,10 @@ Task<void> Job::start() {
   if (!has_addresses) co_return;
   move(JobEvent::kFabricDone);
   tell_timeline_places();
+  if (const auto made = make_files(); !made) {
+    fail_start(made.error());
+    co_return;
+  }
   spawn_all();
   co_await wait_for_workers();
 }
@@ -290,10 +303,6 @@ bool Job::settle_plan() {
   }
   tell_notes(*plan);
   plan_ = std::move(*plan);
-  if (const auto made = make_late_files(); !made) {
-    fail_start(made.error());
-    return false;
-  }
   assign_ranks();
   return true;
 }

@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/own_program.h"
+#include "base/process_needs.h"
+#include "base/signals_blocked.h"
 #include "launcher/attempts.h"
 #include "launcher/build_parts.h"
 #include "launcher/check_build.h"
@@ -94,9 +96,24 @@ Result<Job::Surroundings> make_surroundings(const Options& options, EnvList envi
   return surroundings;
 }
 
+// Ranks begin where hvdrun does, so that must be told.
+Result<std::string> working_directory() {
+  std::error_code error;
+  std::string path = std::filesystem::current_path(error).string();
+  if (!error) return path;
+  return make_error(ExitCode::kUsage,
+                    "the working directory cannot be told: {}; change to one that is there",
+                    error.message());
+}
+
 int run_job(Options options, std::optional<Plan> plan, EnvList environment) {
   const Nanos begun = boottime_now();
-  auto stage = read_stage(options.stage, std::filesystem::current_path().string());
+  const auto cwd = working_directory();
+  if (!cwd) return fail_without_job(options, begun, cwd.error());
+  if (auto fits = check_process_needs(); !fits) {
+    return fail_without_job(options, begun, fits.error());
+  }
+  auto stage = read_stage(options.stage, *cwd);
   if (!stage) return fail_without_job(options, begun, stage.error());
   for (const std::string& note : stage->notes) log(LogLevel::kWarning, "{}", note);
   auto agent = find_agent_image();
@@ -104,6 +121,7 @@ int run_job(Options options, std::optional<Plan> plan, EnvList environment) {
   auto surroundings = make_surroundings(options, std::move(environment));
   if (!surroundings) return fail_without_job(options, begun, surroundings.error());
   if (!options.stage.empty()) surroundings->stage = &*stage;
+  surroundings->cwd = *cwd;
   const Outcome outcome = run_attempts(std::move(options), std::move(plan),
                                        std::move(*surroundings), std::move(*agent));
   if (outcome.error) return fail(*outcome.error);
@@ -111,11 +129,12 @@ int run_job(Options options, std::optional<Plan> plan, EnvList environment) {
   return outcome.code;
 }
 
-// Before anything is started, so that a folder that cannot be written to is an error of usage.
+// Before anything is started, so that a folder that cannot be written to is an error of usage. What
+// stands in the files stays until ranks are started.
 Result<void> make_files(const Options& options, const Plan& plan) {
   const std::string& dir = options.output.folder;
   if (dir.empty()) return {};
-  return make_rank_files(dir, static_cast<std::uint32_t>(plan.ranks.size()), true);
+  return make_rank_files(dir, static_cast<std::uint32_t>(plan.ranks.size()), false);
 }
 
 int terminal_columns() {
@@ -138,8 +157,11 @@ std::optional<Result<std::string>> text_for(const Options& options, const EnvLis
       find_build_parts(own_program_folder(), build);
       return check_build_text(build);
     }
-    case Action::kDryRun:
-      return dry_run_text(options, environment, std::filesystem::current_path().string());
+    case Action::kDryRun: {
+      const auto cwd = working_directory();
+      if (!cwd) return cwd;
+      return dry_run_text(options, environment, *cwd);
+    }
     case Action::kShowConfig:
       return show_config_text(options);
     case Action::kManPage:
@@ -181,6 +203,8 @@ void occupy_standard_descriptors(char** argv) {
 
 int run(int argc, char** argv) {
   occupy_standard_descriptors(argv);
+  unblock_signals();
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its writer
   EnvList environment = take_environment();
   auto options = parse_options(std::vector<std::string>(argv, argv + argc), environment,
                                default_config_places(environment));

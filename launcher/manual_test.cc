@@ -87,10 +87,12 @@ TEST(ManPage, HasItsSectionsAndNoStrayRequests) {
 }
 
 // What bash offers for the last word of the line, one a line, sorted.
-std::vector<std::string> complete(const std::vector<std::string>& words) {
+// `words` as bash cuts them; `line` as it was typed.
+std::vector<std::string> complete(const std::vector<std::string>& words, const std::string& line) {
   const std::string script = fmt::format(
-      "{}\nCOMP_WORDS=({}); COMP_CWORD={}; _hvdrun; printf '%s\\n' \"${{COMPREPLY[@]}}\" | sort",
-      bash_completion(), quote_words(words), words.size() - 1);
+      "{}\nCOMP_WORDS=({}); COMP_CWORD={}; COMP_LINE={}; COMP_POINT=${{#COMP_LINE}}; _hvdrun; "
+      "printf '%s\\n' \"${{COMPREPLY[@]}}\" | sort",
+      bash_completion(), quote_words(words), words.size() - 1, quote_word(line));
   // By a variable: popen's own shell need not know all of bash's quoting.
   ::setenv("COMPLETION_SCRIPT", script.c_str(), 1);
   FILE* pipe = ::popen("exec bash --norc -c 'eval \"$COMPLETION_SCRIPT\"'", "r");
@@ -103,12 +105,28 @@ std::vector<std::string> complete(const std::vector<std::string>& words) {
   return lines_of(text);
 }
 
+std::vector<std::string> complete(const std::vector<std::string>& words) {
+  return complete(words, fmt::format("{}", fmt::join(words, " ")));
+}
+
+TEST(Completion, KnowsThatBashCutsWordsAtEqualsSignsAndColons) {
+  EXPECT_THAT(complete({"hvdrun", "--num-proc", "=", "4", "--ra"}, "hvdrun --num-proc=4 --ra"),
+              ElementsAre("--rank-order"));
+  EXPECT_THAT(
+      complete({"hvdrun", "-H", "a", ":", "2,b", ":", "2", "--ra"}, "hvdrun -H a:2,b:2 --ra"),
+      ElementsAre("--rank-order"));
+  EXPECT_THAT(complete({"hvdrun", "--rank-order", "=", "c"}, "hvdrun --rank-order=c"),
+              ElementsAre("cyclic"));
+  EXPECT_THAT(complete({"hvdrun", "--hostfile", "=", "/etc/pass"}, "hvdrun --hostfile=/etc/pass"),
+              testing::Contains("/etc/passwd"));
+}
+
 TEST(Completion, OffersOptionsAndChoicesInBash) {
   EXPECT_THAT(complete({"hvdrun", "--host"}),
               ElementsAre("--host-discovery-script", "--hostfile", "--hosts"));
   EXPECT_THAT(complete({"hvdrun", "-np", "4", "--ver"}), ElementsAre("--verbose", "--version"));
   EXPECT_THAT(complete({"hvdrun", "--transport", ""}),
-              ElementsAre("auto", "command", "local", "ssh"));
+              ElementsAre("auto", "command", "local", "ssh", "tls"));
   EXPECT_THAT(complete({"hvdrun", "-fabric", "s"}), ElementsAre("skip"));
   EXPECT_THAT(complete({"hvdrun", "-i", "/etc/pass"}), testing::Contains("/etc/passwd"));
   EXPECT_THAT(complete({"hvdrun", "-H", "/etc/pass"}), ElementsAre(""));

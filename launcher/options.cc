@@ -167,6 +167,12 @@ Result<void> fill_draft(OptionsDraft& draft, ArgvScan& scan, const ConfigPlaces&
       .and_then([&] { return check_records(options.records, options.timeline.path); })
       .and_then([&] { return check_restarts(options); })
       .and_then([&] { return check_transport(draft.options); })
+      .and_then([&] {
+        if (options.transport == TransportKind::kTls && options.tls_dir.empty()) {
+          options.tls_dir = user_config_folder(*draft.environment) + "/tls";
+        }
+        return check_tls(options);
+      })
       .and_then([&] { return set_command(draft, scan); })
       .and_then([&] { return check_size(options, *draft.environment); })
       .map([&] { note_unused_ssh_options(options, scan); });
@@ -215,6 +221,8 @@ const char* transport_name(TransportKind kind) {
       return "command";
     case TransportKind::kSsh:
       return "ssh";
+    case TransportKind::kTls:
+      return "tls";
   }
   return "";
 }

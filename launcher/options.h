@@ -27,7 +27,7 @@
 
 namespace hvd {
 
-enum class TransportKind { kAuto, kLocal, kCommand, kSsh };
+enum class TransportKind { kAuto, kLocal, kCommand, kSsh, kTls };  // as --transport lists them
 enum class FabricMode { kRequire, kWarn, kSkip };
 enum class Action {
   kRun,
@@ -71,6 +71,8 @@ struct Options {
   bool is_transport_given = false;
   std::vector<std::string> rsh;   // words of --rsh
   bool is_agent_running = false;  // behind the program of --rsh
+  std::string tls_dir;            // empty: none was found
+  std::uint16_t tls_port = 50451;
   std::uint16_t master_port_low = 61000;
   std::uint16_t master_port_high = 65535;
   std::string master_addr;

@@ -1,6 +1,9 @@
 #include "launcher/options_checks.h"
 
+#include <errno.h>
 #include <fmt/ranges.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -8,6 +11,7 @@
 #include <vector>
 
 #include "launcher/env_size.h"
+#include "proto/tls_files.h"
 
 namespace hvd {
 
@@ -77,6 +81,32 @@ Result<void> check_transport(const Options& options) {
         ExitCode::kUsage,
         "--rsh has the word {{command}}, but with --agent-running there is none; leave "
         "one of them out");
+  }
+  return {};
+}
+
+Result<void> check_tls(const Options& options) {
+  if (options.transport != TransportKind::kTls) {
+    if (options.tls_dir.empty()) return {};
+    return make_error(ExitCode::kUsage,
+                      "--tls-dir is used by --transport tls only; add --transport tls or leave "
+                      "--tls-dir out");
+  }
+  for (const HostSpec& host : options.hosts) {
+    if (host.user.empty()) continue;
+    return make_error(ExitCode::kUsage,
+                      "{}@{}: with --transport tls the certificate says who you are, and the agent "
+                      "whose user runs the job; leave {}@ out",
+                      host.user, host.name, host.user);
+  }
+  const TlsFiles files = user_files_in(options.tls_dir);
+  for (const std::string& file : {files.key, files.certificate, files.authority}) {
+    if (::access(file.c_str(), R_OK) == 0) continue;
+    return make_error(
+        ExitCode::kUsage,
+        "--transport tls: {}: {}; name the folder with --tls-dir, or have one made by "
+        "hvdctl ca issue --user NAME",
+        file, strerror(errno));
   }
   return {};
 }

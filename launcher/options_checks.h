@@ -25,6 +25,9 @@ namespace hvd {
 // --rsh and --agent-running belong to --transport command, which needs a program.
 [[nodiscard]] Result<void> check_transport(const Options& options);
 
+// --tls-dir belongs to --transport tls, whose files must be there. Looks at them.
+[[nodiscard]] Result<void> check_tls(const Options& options);
+
 // Options about ssh where no host and no spare is reached by it.
 void note_unused_ssh_options(Options& options, const ArgvScan& scan);
 

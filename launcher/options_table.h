@@ -36,6 +36,8 @@ enum class OptionId {
   kNoPmi,
   kTransport,
   kRsh,
+  kTlsPort,
+  kTlsDir,
   kAgentRunning,
   kSshPort,
   kSshIdentityFile,

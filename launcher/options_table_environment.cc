@@ -26,7 +26,8 @@ std::vector<OptionSpec> environment_options() {
        .names = {"--env-allow"},
        .argument = "PATTERN",
        .help = "Let variables of hvdrun's environment whose names match PATTERN (*, ? and [...]) "
-               "go to the processes, though they would stay at home. May be repeated",
+               "go to the processes, though they would stay at home. May be repeated, or a list "
+               "with commas",
        .repeat = Repeat::kEach},
       {.id = OptionId::kEnvDeny,
        .group = OptionGroup::kEnvironment,
@@ -35,7 +36,7 @@ std::vector<OptionSpec> environment_options() {
        .help = "Keep variables of hvdrun's environment whose names match PATTERN at home. Of "
                "--env-allow and --env-deny the last one that matches a name decides, as in "
                "--env-deny '*' --env-allow 'NCCL_*'; -x and --env-file are not asked. May be "
-               "repeated",
+               "repeated, or a list with commas",
        .repeat = Repeat::kEach},
       {.id = OptionId::kTorchelastic,
        .group = OptionGroup::kEnvironment,

@@ -7,7 +7,7 @@ std::vector<OptionSpec> host_options() {
   return {
       {.id = OptionId::kNumProc,
        .group = OptionGroup::kHosts,
-       .names = {"-np", "--num-proc"},
+       .names = {"-np", "-n", "--num-proc"},
        .argument = "N",
        .help = "Start exactly N processes, filling the hosts in order; default: one for each slot"},
       {.id = OptionId::kHosts,
@@ -64,8 +64,9 @@ std::vector<OptionSpec> node_options() {
        .names = {"--transport"},
        .argument = "KIND",
        .help = "How nodes are reached: auto (localhost local, all others ssh), local, command (see "
-               "--rsh) or ssh; a KIND given here holds for all hosts",
-       .choices = {"auto", "local", "command", "ssh"}},
+               "--rsh), ssh, or tls, an agent that serves there (hvd-agent serve); a KIND given "
+               "here holds for all hosts",
+       .choices = {"auto", "local", "command", "ssh", "tls"}},
       {.id = OptionId::kRsh,
        .group = OptionGroup::kNodes,
        .names = {"--rsh"},
@@ -73,6 +74,18 @@ std::vector<OptionSpec> node_options() {
        .help = "The program of --transport command, whose stdin and stdout reach the node, as in "
                "'kubectl exec -i {host} --'; {host}, {user} and {port} are replaced, no shell "
                "is involved"},
+      {.id = OptionId::kTlsPort,
+       .group = OptionGroup::kNodes,
+       .names = {"--tls-port"},
+       .argument = "PORT",
+       .help = "TCP port of the agents of --transport tls; default: 50451"},
+      {.id = OptionId::kTlsDir,
+       .group = OptionGroup::kNodes,
+       .names = {"--tls-dir"},
+       .argument = "FOLDER",
+       .help = "Where client.key, client.crt and ca.crt for --transport tls are (hvdctl ca issue "
+               "makes them); default: ~/.config/hvdrun/tls",
+       .is_file = true},
       {.id = OptionId::kAgentRunning,
        .group = OptionGroup::kNodes,
        .names = {"--agent-running"},

@@ -5,7 +5,7 @@ add_library(hvdrun_options STATIC
   host_sources.cc hostfile.cc slurm_allocation.cc
   argv_scan.cc build_parts.cc check_build.cc completion.cc completion_fish.cc completion_zsh.cc config_file.cc
   dry_run.cc duration.cc env_file.cc env_options.cc env_size.cc
-  env_text.cc help.cc horovod_options.cc hostlist.cc local_rank_word.cc line_stamp.cc
+  env_text.cc foreign_options.cc help.cc horovod_options.cc hostlist.cc local_rank_word.cc line_stamp.cc
   man_page.cc manual.cc nearest_name.cc option_values.cc options.cc options_checks.cc options_table.cc
   options_table_environment.cc options_table_horovod.cc options_table_nodes.cc options_table_output.cc
   options_table_run.cc options_table_told.cc output_file.cc output_options.cc set_option.cc setting_names.cc settings.cc

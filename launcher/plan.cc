@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/plural.h"
+
 namespace hvd {
 namespace {
 
@@ -39,8 +41,8 @@ Result<std::uint32_t> decide_world_size(const std::vector<HostSpec>& hosts,
     const std::string where =
         source.empty() ? fmt::format("-H {}", format_hosts(hosts)) : std::string(source);
     return make_error(ExitCode::kUsage,
-                      "-np {} is more than the {} slots of {}; lower -np or give hosts more slots",
-                      *np, known.count, where);
+                      "-np {} is more than the {} of {}; lower -np or give hosts more slots", *np,
+                      counted(known.count, "slot"), where);
   }
   const std::uint64_t size = np ? *np : known.count;
   if (size == 0 || size > kMostRanks) {

@@ -372,9 +372,9 @@ TEST(Sentence, SaysWhatIsKnownOfASignalAndNoMore) {
   const JobClock clock;
   Cause crash = signalled(5, SIGSEGV, seconds(1));
   EXPECT_THAT(sentence(crash, clock),
-              StartsWith("rank 5 (node2, pid 4711) was killed by SIGSEGV (11) at"));
+              StartsWith("rank 5 (node2, pid 4711) was killed by SIGSEGV (signal 11) at"));
   crash.core_dumped = true;
-  EXPECT_THAT(sentence(crash, clock), HasSubstr("SIGSEGV (11; core dumped)"));
+  EXPECT_THAT(sentence(crash, clock), HasSubstr("SIGSEGV (signal 11; core dumped)"));
   crash.core_pattern = "core.%p";
   EXPECT_THAT(sentence(crash, clock),
               HasSubstr("core dumped in its working directory as core.4711)"));
@@ -384,11 +384,11 @@ TEST(Sentence, SaysWhatIsKnownOfASignalAndNoMore) {
   EXPECT_THAT(sentence(crash, clock),
               HasSubstr("core dumped, given to /usr/lib/systemd/systemd-coredump)"));
   EXPECT_THAT(sentence(signalled(5, SIGKILL, seconds(1)), clock),
-              HasSubstr("was killed by SIGKILL (9; not sent by hvdrun)"));
+              HasSubstr("was killed by SIGKILL (signal 9; not sent by hvdrun)"));
   EXPECT_THAT(sentence(signalled(5, SIGBUS, seconds(1)), clock), HasSubstr("/dev/shm"));
   Cause passed_on = signalled(5, SIGUSR1, seconds(1));
   passed_on.signal_was_ours = true;
-  EXPECT_THAT(sentence(passed_on, clock), HasSubstr("SIGUSR1 (10; passed on by hvdrun)"));
+  EXPECT_THAT(sentence(passed_on, clock), HasSubstr("SIGUSR1 (signal 10; passed on by hvdrun)"));
   EXPECT_EQ(signal_name(SIGRTMIN + 3), "signal " + std::to_string(SIGRTMIN + 3));
 }
 

@@ -63,7 +63,8 @@ std::string killed_text(const Cause& cause) {
     notes.emplace_back("not sent by hvdrun");
     if (!cause.no_oom_text.empty()) notes.push_back(cause.no_oom_text);
   }
-  std::string text = fmt::format("was killed by {} ({}", signal_name(cause.value), cause.value);
+  std::string text =
+      fmt::format("was killed by {} (signal {}", signal_name(cause.value), cause.value);
   for (const std::string& note : notes) text += "; " + note;
   return text + ")";
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -67,6 +68,24 @@ int append_all(int fd, std::string_view bytes) {
 std::string rank_folder(std::uint32_t rank, std::uint32_t num_ranks) {
   const std::size_t width = fmt::formatted_size("{}", num_ranks > 0 ? num_ranks - 1 : 0);
   return fmt::format("rank.{:0{}}", rank, width);
+}
+
+std::vector<std::string> other_rank_folders(const std::string& dir, std::uint32_t num_ranks) {
+  std::set<std::string> ours;
+  for (std::uint32_t rank = 0; rank < num_ranks; ++rank) ours.insert(rank_folder(rank, num_ranks));
+  constexpr std::string_view kPrefix = "rank.";
+  std::vector<std::string> others;
+  std::error_code error;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string name = entry->path().filename();
+    const bool is_of_a_rank =
+        name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+        name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+    if (is_of_a_rank && !ours.contains(name)) others.push_back(std::move(name));
+  }
+  std::sort(others.begin(), others.end());
+  return others;
 }
 
 Result<void> make_rank_files(const std::string& dir, std::uint32_t num_ranks, bool is_new) {

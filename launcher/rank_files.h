@@ -24,6 +24,10 @@ namespace hvd {
 // "rank.03": as many digits as the largest rank of the job has.
 [[nodiscard]] std::string rank_folder(std::uint32_t rank, std::uint32_t num_ranks);
 
+// Folders of ranks in DIR that are none of this job's, sorted: an earlier job had more ranks.
+[[nodiscard]] std::vector<std::string> other_rank_folders(const std::string& dir,
+                                                          std::uint32_t num_ranks);
+
 // Makes DIR, the folders and the files of all ranks. `is_new`: what stood in the files is gone.
 // Errors are of usage.
 [[nodiscard]] Result<void> make_rank_files(const std::string& dir, std::uint32_t num_ranks,

@@ -62,9 +62,10 @@ std::string told(Cause cause, const KernelNotes& notes) {
 TEST(Evidence, TheLogNamesTheProcess) {
   KernelNotes notes = readable();
   notes.take(killed(4711, "Out of memory: Killed process 4711 (python3)"));
-  EXPECT_THAT(told(killed_rank(), notes),
-              HasSubstr("SIGKILL (9; out of memory: the kernel's log says \"Out of memory: Killed "
-                        "process 4711 (python3)\")"));
+  EXPECT_THAT(
+      told(killed_rank(), notes),
+      HasSubstr("SIGKILL (signal 9; out of memory: the kernel's log says \"Out of memory: Killed "
+                "process 4711 (python3)\")"));
 }
 
 TEST(Evidence, AKillOfAnotherProcessIsNoProof) {
@@ -72,7 +73,7 @@ TEST(Evidence, AKillOfAnotherProcessIsNoProof) {
   notes.take(killed(4712, "Out of memory: Killed process 4712 (python3)"));
   Cause cause = killed_rank();
   cause.oom = counters(false, 1, 1);
-  EXPECT_THAT(told(cause, notes), HasSubstr("SIGKILL (9; not sent by hvdrun; no sign of the "
+  EXPECT_THAT(told(cause, notes), HasSubstr("SIGKILL (signal 9; not sent by hvdrun; no sign of the "
                                             "out-of-memory killer in the kernel's log)"));
 }
 

@@ -31,7 +31,7 @@ std::vector<HostSpec> without(std::vector<HostSpec> hosts, const std::string& la
 
 }  // namespace
 
-bool is_retryable(const Cause& cause, bool has_run_before) {
+bool is_retryable(const Cause& cause, bool has_run_before, bool has_spares) {
   switch (cause.kind) {
     case CauseKind::kExited:
       return !cause.uses_runtime || !is_lasting(cause.value);
@@ -42,7 +42,7 @@ bool is_retryable(const Cause& cause, bool has_run_before) {
       return true;
     case CauseKind::kStartFailed:
     case CauseKind::kStartTimeout:
-      return has_run_before;
+      return has_run_before || has_spares;
     case CauseKind::kFailedToStart:
     case CauseKind::kTimeout:
     case CauseKind::kExitTimeout:
@@ -80,7 +80,8 @@ std::optional<std::vector<HostSpec>> Restarts::with_spare(const std::vector<Host
 Restarts::Decision Restarts::after(const AttemptEnd& end) {
   if (request_.most == 0 || !end.is_retryable) return {};
   if (count_ == request_.most) {
-    return {.told = fmt::format("no restart: there were {} already (--max-restarts)", count_)};
+    return {.told = fmt::format("no restart: there {} already (--max-restarts)",
+                                count_ == 1 ? "was one" : fmt::format("were {}", count_))};
   }
   for (const std::string& label : end.failed) ++num_failures_[label];
   Decision next{.is_on = true, .hosts = end.hosts};
@@ -90,8 +91,10 @@ Restarts::Decision Restarts::after(const AttemptEnd& end) {
     const bool is_unverified = end.unverified.contains(label);
     const auto failures = num_failures_.find(label);
     const bool is_bad = failures != num_failures_.end() && failures->second >= kFailuresOfABadHost;
-    if (!is_unverified && !is_bad) continue;
+    const bool is_unreached = end.has_not_started && end.failed.contains(label);
+    if (!is_unverified && !is_bad && !is_unreached) continue;
     auto hosts = with_spare(next.hosts, label, end.num_ranks);
+    if (!hosts && !is_unverified && !is_bad) continue;
     if (!hosts) hosts = without(next.hosts, label);
     const bool has_room = num_slots(*hosts) >= end.num_ranks;
     if (!has_room && !is_unverified) continue;

@@ -1,9 +1,10 @@
 // --max-restarts and --spare: whether a job that failed runs again as a whole, and where. Pure.
 //
 // Every attempt is a job of its own, with a new id, new agents and an empty store. A host that has
-// failed twice is left out, one that may still run ranks of the attempt before at once; a spare
-// host takes its place, or the other hosts if they have enough slots. A host that has merely failed
-// twice stays where nothing can take its place.
+// failed twice is left out, one that may still run ranks of the attempt before at once, and one
+// that could not be started as soon as there is a spare; a spare host takes its place, or the other
+// hosts if they have enough slots. A host that has merely failed twice stays where nothing can take
+// its place.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,15 @@ struct AttemptEnd {
   std::vector<HostSpec> hosts{};       // with their slots where they are known
   std::uint32_t num_ranks = 0;         // 0: there was no plan yet
   std::set<std::string> failed{};      // labels of hosts that the failure came from
+  bool has_not_started = false;        // some of these hosts could not be started at all
   std::set<std::string> unverified{};  // labels of hosts that may still run ranks of it
   std::string sentence{};              // of the first cause
 };
 
 // Of a rank or node; not of a user's wish, a time limit or what would be the same again: a command
 // that cannot be executed, ranks that do not fit together, bad data. A node that cannot be started
-// counts once an attempt has run.
-[[nodiscard]] bool is_retryable(const Cause& cause, bool has_run_before);
+// counts once an attempt has run, or where spare hosts are named.
+[[nodiscard]] bool is_retryable(const Cause& cause, bool has_run_before, bool has_spares);
 
 class Restarts {
  public:

@@ -105,24 +105,25 @@ Cause cause_of_kind(CauseKind kind, int value = 0) {
 }
 
 TEST(IsRetryable, RanksAndNodesAreAndWishesAreNot) {
-  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kExited, 3), false));
-  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kSignalled, 9), false));
-  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kNodeLost), false));
-  EXPECT_FALSE(is_retryable(cause_of_kind(CauseKind::kUserSignal, 2), true));
-  EXPECT_FALSE(is_retryable(cause_of_kind(CauseKind::kTimeout), true));
-  EXPECT_FALSE(is_retryable(cause_of_kind(CauseKind::kFailedToStart, 2), true));
+  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kExited, 3), false, false));
+  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kSignalled, 9), false, false));
+  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kNodeLost), false, false));
+  EXPECT_FALSE(is_retryable(cause_of_kind(CauseKind::kUserSignal, 2), true, false));
+  EXPECT_FALSE(is_retryable(cause_of_kind(CauseKind::kTimeout), true, false));
+  EXPECT_FALSE(is_retryable(cause_of_kind(CauseKind::kFailedToStart, 2), true, false));
 }
 
 TEST(IsRetryable, ANodeThatCannotBeStartedOnlyAfterAnAttemptThatRan) {
-  EXPECT_FALSE(is_retryable(cause_of_kind(CauseKind::kStartFailed), false));
-  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kStartFailed), true));
+  EXPECT_FALSE(is_retryable(cause_of_kind(CauseKind::kStartFailed), false, false));
+  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kStartFailed), true, false));
+  EXPECT_TRUE(is_retryable(cause_of_kind(CauseKind::kStartFailed), false, true)) << "with a spare";
 }
 
 TEST(IsRetryable, BadDataOfOurOwnWorkersStaysBad) {
   Cause cause = cause_of_kind(CauseKind::kExited, 74);
-  EXPECT_TRUE(is_retryable(cause, false));  // any program's 74
+  EXPECT_TRUE(is_retryable(cause, false, false));  // any program's 74
   cause.uses_runtime = true;
-  EXPECT_FALSE(is_retryable(cause, false));
+  EXPECT_FALSE(is_retryable(cause, false, false));
 }
 
 }  // namespace

@@ -115,6 +115,11 @@ Result<void> set_node_option(OptionsDraft& draft, const Occurrence& it) {
       return assign_choice(options.transport, it);
     case OptionId::kRsh:
       return set_rsh(draft, it);
+    case OptionId::kTlsPort:
+      return assign(options.tls_port, parse_port(it.value, "--tls-port"));
+    case OptionId::kTlsDir:
+      options.tls_dir = it.value;
+      return {};
     case OptionId::kAgentRunning:
       options.is_agent_running = !it.is_opposite;
       return {};

@@ -62,10 +62,16 @@ void note_unknown_variables(const EnvList& environment, std::vector<std::string>
     const std::string& name = variable.first;
     if (!name.starts_with(kOwnPrefix) || is_variable_of_workers(name)) continue;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const auto nearest = nearest_name(name, {known.begin(), known.end()});
+    const std::string_view stem = std::string_view(name).substr(kOwnPrefix.size());
+    std::vector<std::string_view> stems;
+    for (const std::string& one : known)
+      stems.push_back(std::string_view(one).substr(kOwnPrefix.size()));
+    const auto nearest = nearest_name(stem, stems);
     notes.push_back(fmt::format("the variable {} has no meaning and is left alone{}", show(name),
-                                nearest.empty() ? "; hvdrun --show-config tells the names that have"
-                                                : fmt::format("; did you mean {}?", nearest)));
+                                nearest.empty()
+                                    ? "; it would be HVDRUN_ and an option's long name, as in "
+                                      "HVDRUN_NUM_PROC"
+                                    : fmt::format("; did you mean {}{}?", kOwnPrefix, nearest)));
   }
 }
 
@@ -96,16 +102,18 @@ std::string config_file_of(const std::vector<Occurrence>& settings) {
 
 }  // namespace
 
+std::string user_config_folder(const EnvList& environment) {
+  const std::string xdg = env_value(environment, "XDG_CONFIG_HOME");
+  if (xdg.starts_with('/')) return xdg + "/hvdrun";
+  const std::string home = env_value(environment, "HOME");
+  return home.starts_with('/') ? home + "/.config/hvdrun" : std::string();
+}
+
 ConfigPlaces default_config_places(const EnvList& environment) {
   ConfigPlaces places;
   places.system_file = "/etc/hvdrun/config.yaml";
-  const std::string xdg = env_value(environment, "XDG_CONFIG_HOME");
-  const std::string home = env_value(environment, "HOME");
-  if (xdg.starts_with('/')) {
-    places.user_file = xdg + "/hvdrun/config.yaml";
-  } else if (home.starts_with('/')) {
-    places.user_file = home + "/.config/hvdrun/config.yaml";
-  }
+  const std::string folder = user_config_folder(environment);
+  if (!folder.empty()) places.user_file = folder + "/config.yaml";
   return places;
 }
 

@@ -18,6 +18,9 @@ struct ConfigPlaces {
   std::string user_file;
 };
 
+// $XDG_CONFIG_HOME/hvdrun or ~/.config/hvdrun; empty: nobody says where home is.
+[[nodiscard]] std::string user_config_folder(const EnvList& environment);
+
 // /etc/hvdrun/config.yaml, and hvdrun/config.yaml below $XDG_CONFIG_HOME or ~/.config.
 [[nodiscard]] ConfigPlaces default_config_places(const EnvList& environment);
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/random_bytes.h"
+#include "proto/certificate_names.h"
 
 namespace hvd {
 namespace {
@@ -30,7 +31,6 @@ using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
 using List = std::unique_ptr<X509_CRL, Freer<X509_CRL_free>>;
 using Number = std::unique_ptr<BIGNUM, Freer<BN_free>>;
-using Names = std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>>;
 using Time = std::unique_ptr<ASN1_TIME, Freer<ASN1_TIME_free>>;
 
 constexpr std::size_t kSerialBytes = 16;
@@ -142,20 +142,6 @@ std::string subject_names(const CertificateRequest& request) {
   return names;
 }
 
-std::string ip_text(const ASN1_OCTET_STRING* address) {
-  const int size = ASN1_STRING_length(address);
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const int family = size == sizeof(in_addr) ? AF_INET : AF_INET6;
-  if (size != sizeof(in_addr) && size != sizeof(in6_addr)) return {};
-  inet_ntop(family, ASN1_STRING_get0_data(address), text.data(), text.size());
-  return text.data();
-}
-
-std::string string_of(const ASN1_STRING* text) {
-  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-          static_cast<std::size_t>(ASN1_STRING_length(text))};
-}
-
 }  // namespace
 
 Result<KeyAndCertificate> make_authority(const std::string& name, const Validity& validity) {
@@ -214,23 +200,10 @@ Result<CertificateFacts> read_certificate(const std::string& certificate) {
   CertificateFacts facts;
   facts.serial = to_hex(X509_get0_serialNumber(parsed.get()));
   facts.validity = validity_of(parsed.get());
-  const Names names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(parsed.get(), NID_subject_alt_name, nullptr, nullptr)));
-  int num_identities = 0;
-  for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type == GEN_URI) {
-      const auto identity = parse_identity(string_of(name->d.uniformResourceIdentifier));
-      ++num_identities;
-      if (!identity) return make_error("is for somebody who is neither a user nor a node");
-      facts.identity = *identity;
-    } else if (name->type == GEN_DNS) {
-      facts.addresses.push_back(string_of(name->d.dNSName));
-    } else if (name->type == GEN_IPADD) {
-      facts.addresses.push_back(ip_text(name->d.iPAddress));
-    }
-  }
-  if (num_identities != 1) return make_error("does not name one user or node");
+  auto names = names_in(parsed.get());
+  if (!names) return tl::unexpected(names.error());
+  facts.identity = std::move(names->identity);
+  facts.addresses = std::move(names->addresses);
   return facts;
 }
 

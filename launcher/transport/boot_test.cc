@@ -360,7 +360,7 @@ TEST(LocalTransport, StartsTheAgentItself) {
   const ScratchFolder scratch;
   const auto agent = write_fake_agent(scratch.at("agent"), kSum);
   Loop loop;
-  auto transport = make_local_transport(loop, agent);
+  auto transport = make_local_transport(loop, agent, std::chrono::seconds(10));
   OpenRequest request;
   request.target.host = "localhost";
   request.deadline = in_ms(1000);
@@ -377,7 +377,8 @@ TEST(LocalTransport, TellsOfAnAgentThatEndsAtOnce) {
   const ScratchFolder scratch;
   write_file(scratch.at("agent"), "#!/bin/sh\necho broken library >&2\nexit 3\n", 0755);
   Loop loop;
-  auto transport = make_local_transport(loop, {scratch.at("agent"), kSum, 1, ""});
+  auto transport =
+      make_local_transport(loop, {scratch.at("agent"), kSum, 1, ""}, std::chrono::seconds(10));
   OpenRequest request;
   request.target.host = "localhost";
   request.deadline = in_ms(5000);

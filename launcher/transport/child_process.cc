@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/stream_pair.h"
+
 extern char** environ;
 
 namespace hvd {
@@ -59,14 +61,6 @@ class SpawnPlan {
 };
 
 }  // namespace
-
-Result<std::pair<UniqueFd, UniqueFd>> make_stream_pair() {
-  int fds[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0) {
-    return make_error("cannot make a socket pair: {}", std::strerror(errno));
-  }
-  return std::pair(UniqueFd(fds[0]), UniqueFd(fds[1]));
-}
 
 Result<ChildProcess> spawn_child(const std::vector<std::string>& words) {
   auto pair = make_stream_pair();

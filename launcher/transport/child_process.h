@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -22,9 +21,6 @@ struct ChildProcess {
 
 // words[0] is looked for in PATH. A program that is not there: ExitCode::kInfrastructure.
 [[nodiscard]] Result<ChildProcess> spawn_child(const std::vector<std::string>& words);
-
-// A connected pair of non-blocking stream sockets, close-on-exec.
-[[nodiscard]] Result<std::pair<UniqueFd, UniqueFd>> make_stream_pair();
 
 // "exit 3", "signal 9" of a waitid() result.
 struct ChildEnding {

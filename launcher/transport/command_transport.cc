@@ -44,8 +44,9 @@ using Opened = Result<std::unique_ptr<Connection>>;
 class ChildTransport final : public Transport {
  public:
   // Without words in config.rsh: local.
-  ChildTransport(Loop& loop, CommandTransportConfig config)
+  ChildTransport(Loop& loop, CommandTransportConfig config, SteadyTime::duration patience = {})
       : loop_(loop),
+        patience_(patience),
         rsh_(std::move(config.rsh)),
         is_agent_running_(config.is_agent_running),
         upload_(std::move(config.agent)) {}
@@ -64,7 +65,7 @@ class ChildTransport final : public Transport {
     if (!child) co_return tl::unexpected(child.error().within(request.target.host));
     const auto ending =
         is_local() ? HelperProcess::Ending::kByItself : HelperProcess::Ending::kBySignal;
-    auto helper = HelperProcess::watch(loop_, std::move(*child), ending);
+    auto helper = HelperProcess::watch(loop_, std::move(*child), ending, patience_);
     const OpenList::Entry entry(opens_, [&] { ::shutdown(helper->stream(), SHUT_RDWR); });
 
     BootRequest boot;
@@ -118,6 +119,7 @@ class ChildTransport final : public Transport {
   }
 
   Loop& loop_;
+  const SteadyTime::duration patience_;  // with our own agent
   const std::vector<std::string> rsh_;
   const bool is_agent_running_;
   AgentUpload upload_;
@@ -130,8 +132,10 @@ std::unique_ptr<Transport> make_command_transport(Loop& loop, CommandTransportCo
   return std::make_unique<ChildTransport>(loop, std::move(config));
 }
 
-std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent) {
-  return std::make_unique<ChildTransport>(loop, CommandTransportConfig{{}, std::move(agent)});
+std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent,
+                                                SteadyTime::duration patience) {
+  return std::make_unique<ChildTransport>(loop, CommandTransportConfig{{}, std::move(agent)},
+                                          patience);
 }
 
 }  // namespace hvd

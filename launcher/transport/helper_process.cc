@@ -14,17 +14,20 @@ constexpr auto kPatience = std::chrono::seconds(1);
 
 }  // namespace
 
-std::shared_ptr<HelperProcess> HelperProcess::watch(Loop& loop, ChildProcess child, Ending ending) {
-  auto helper = std::make_shared<HelperProcess>(loop, std::move(child), ending);
+std::shared_ptr<HelperProcess> HelperProcess::watch(Loop& loop, ChildProcess child, Ending ending,
+                                                    SteadyTime::duration patience) {
+  auto helper = std::make_shared<HelperProcess>(loop, std::move(child), ending, patience);
   const auto keep = [helper](std::exception_ptr) {};
   boost::asio::co_spawn(loop, helper->read_errors(), keep);
   boost::asio::co_spawn(loop, helper->reap(), keep);
   return helper;
 }
 
-HelperProcess::HelperProcess(Loop& loop, ChildProcess child, Ending ending)
+HelperProcess::HelperProcess(Loop& loop, ChildProcess child, Ending ending,
+                             SteadyTime::duration patience)
     : loop_(loop),
       ending_(ending),
+      patience_(patience),
       pid_(child.pid),
       stream_(std::move(child.stream)),
       pidfd_(loop, child.pidfd.release()),
@@ -83,14 +86,15 @@ void HelperProcess::end() {
   taken_stream_.reset();
   if (has_ended_.is_set()) {
     error_pipe_.cancel();
-  } else if (ending_ == Ending::kBySignal) {
+  } else {
     boost::asio::co_spawn(loop_, hasten(), [self = shared_from_this()](std::exception_ptr) {});
   }
 }
 
 Task<void> HelperProcess::hasten() {
   for (const int signal : {SIGTERM, SIGKILL}) {
-    const SteadyTime limit = std::chrono::steady_clock::now() + kPatience;
+    const bool is_first = signal == SIGTERM && ending_ == Ending::kByItself;
+    const SteadyTime limit = std::chrono::steady_clock::now() + (is_first ? patience_ : kPatience);
     const bool has_ended = co_await has_ended_.wait_until(limit);
     if (has_ended) co_return;
     signal_group(signal);

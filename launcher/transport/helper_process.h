@@ -23,8 +23,10 @@ class HelperProcess : public std::enable_shared_from_this<HelperProcess> {
     kByItself,  // an agent: it first cleans its node up
   };
 
-  static std::shared_ptr<HelperProcess> watch(Loop& loop, ChildProcess child, Ending ending);
-  HelperProcess(Loop& loop, ChildProcess child, Ending ending);
+  // `patience`: how long kByItself may take; then it is killed.
+  static std::shared_ptr<HelperProcess> watch(Loop& loop, ChildProcess child, Ending ending,
+                                              SteadyTime::duration patience = {});
+  HelperProcess(Loop& loop, ChildProcess child, Ending ending, SteadyTime::duration patience);
   HelperProcess(const HelperProcess&) = delete;
   HelperProcess& operator=(const HelperProcess&) = delete;
   ~HelperProcess();
@@ -48,6 +50,7 @@ class HelperProcess : public std::enable_shared_from_this<HelperProcess> {
 
   Loop& loop_;
   const Ending ending_;
+  const SteadyTime::duration patience_;
   const pid_t pid_;
   UniqueFd stream_;
   UniqueFd taken_stream_;  // a second descriptor of it, once taken from who is ended by signal

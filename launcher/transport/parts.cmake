@@ -1,4 +1,4 @@
-# The three ways to a node, behind one interface (transport/transport.h).
+# The four ways to a node, behind one interface (transport/transport.h).
 add_library(hvdrun_transport STATIC
   transport/agent_image.cc transport/agent_upload.cc transport/boot_dialogue.cc
   transport/boot_scanner.cc transport/boot_script.cc transport/child_process.cc
@@ -6,10 +6,10 @@ add_library(hvdrun_transport STATIC
   transport/pump.cc transport/pump_link.cc transport/rsh_words.cc transport/ssh_auth.cc
   transport/ssh_config_scan.cc transport/ssh_dial.cc transport/ssh_host_key.cc transport/ssh_job.cc
   transport/ssh_keys.cc transport/ssh_login.cc transport/ssh_paths.cc transport/ssh_session.cc
-  transport/ssh_transport.cc)
+  transport/ssh_transport.cc transport/tls_transport.cc)
 add_library(hvdrun::transport ALIAS hvdrun_transport)
-target_link_libraries(hvdrun_transport PUBLIC hvdrun::base
-                      PRIVATE hvdrun::flags PkgConfig::LIBSSH)
+target_link_libraries(hvdrun_transport PUBLIC hvdrun::base hvdrun::tls
+                      PRIVATE hvdrun::flags PkgConfig::LIBSSH OpenSSL::SSL)
 
 hvdrun_test(transport_boot_test SRCS transport/boot_test.cc LIBS hvdrun::transport)
 hvdrun_test(transport_ssh_test SRCS transport/ssh_test.cc LIBS hvdrun::transport LABEL root TIMEOUT 120)

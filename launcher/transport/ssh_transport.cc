@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/stream_pair.h"
 #include "launcher/transport/boot_dialogue.h"
 #include "launcher/transport/boot_script.h"
 #include "launcher/transport/open_list.h"

@@ -1,6 +1,6 @@
-// How a byte stream to a node's agent comes to be. Three kinds (command, local, ssh) stand behind
-// one interface: open() reaches the node, places the agent if it is missing, starts it and hands
-// over a connected non-blocking socket on which the next byte is the agent's HTTP/2.
+// How a byte stream to a node's agent comes to be. Four kinds (command, local, ssh, tls) stand
+// behind one interface: open() reaches the node, places the agent if it is missing, starts it and
+// hands over a connected non-blocking socket on which the next byte is the agent's HTTP/2.
 //
 // Lifecycle: a Transport is made once for a run and outlives its connections. Thread: the loop's.
 #pragma once
@@ -15,6 +15,7 @@
 #include "base/loop.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "proto/tls_files.h"
 
 namespace hvd {
 
@@ -100,7 +101,10 @@ struct CommandTransportConfig {
                                                                 CommandTransportConfig config);
 
 // Our own hvd-agent as a child on this machine: nothing to reach, nothing to place.
-[[nodiscard]] std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent);
+// `patience`: how long after the end of its stream the agent may take to clean up, until it is
+// killed.
+[[nodiscard]] std::unique_ptr<Transport> make_local_transport(Loop& loop, AgentImage agent,
+                                                              SteadyTime::duration patience);
 
 struct SshTransportConfig {
   std::string config_file;    // --ssh-config; empty: the user's and the system's
@@ -111,5 +115,14 @@ struct SshTransportConfig {
   AgentImage agent;
 };
 [[nodiscard]] std::unique_ptr<Transport> make_ssh_transport(Loop& loop, SshTransportConfig config);
+
+// To agents that serve (hvd-agent serve). What is wrong with the files is told by open().
+struct TlsTransportConfig {
+  TlsFiles files;
+  std::uint16_t port = 0;  // where a host names none
+  std::chrono::nanoseconds
+      lease;  // what was sent and is not answered for so long ends a connection
+};
+[[nodiscard]] std::unique_ptr<Transport> make_tls_transport(Loop& loop, TlsTransportConfig config);
 
 }  // namespace hvd

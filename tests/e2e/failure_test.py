@@ -93,7 +93,7 @@ class Failure(harness.EndToEnd):
             run.wait(15)
             self.assert_no_workers(run)
             self.assert_code(run, 128 + number)
-            self.assert_last_line(run, rf"rank 2 \(node2, pid \d+\) was killed by {number.name} \({number:d}\b")
+            self.assert_last_line(run, rf"rank 2 \(node2, pid \d+\) was killed by {number.name} \(signal {number:d}\b")
             self.assert_within(time.monotonic() - killed, 5, f"from {number.name} for a rank to the end")
 
     def test_process_in_another_session_does_not_escape(self):

@@ -120,8 +120,8 @@ class RealHorovod(harness.EndToEnd):
         build = subprocess.run([os.path.join(harness.HERE, "real_horovod.sh")], stdout=subprocess.PIPE, check=True)
         python = build.stdout.decode().split()[-1]
         script = os.path.join(harness.CHECKOUT, "tests", "programs", "horovod_train.py")
-        run = self.hvdrun("-np", 4, "-H", "node1:3,node2:1", "-x", "HOROVOD_DYNAMIC_PROCESS_SETS=1", python, script,
-                          limit=120)
+        run = self.hvdrun("-np", 4, "-H", "node1:3,node2:1", "-x", "HOROVOD_DYNAMIC_PROCESS_SETS=1", "-x",
+                          f"TORCHINDUCTOR_CACHE_DIR={self.bed.folder}/shared/inductor", python, script, limit=120)
         self.assert_code(run, 0)
         lines = [run.rank_lines()[rank][-1] for rank in range(4)]
         for rank, line in enumerate(lines):

@@ -65,7 +65,7 @@ class Causes(Reporting):
         self.assertTrue(cause["oom"], run.stderr)
         self.assertIn(f"Killed process {cause['pid']} (python3)", cause["oom_proof"])
         self.assertRegex(run.stderr.splitlines()[-1], r"rank 1 \(localhost, pid \d+\) was killed by "
-                         r"SIGKILL \(9; out of memory: the kernel's log says")
+                         r"SIGKILL \(signal 9; out of memory: the kernel's log says")
 
     def memory_group(self, limit):
         """A control group with this limit, of v1 or v2, that goes with the test."""
@@ -89,7 +89,7 @@ class Causes(Reporting):
         os.kill(self.wait_workers(4, run)[2], signal.SIGKILL)
         run.wait(15)
         self.assert_code(run, 137)
-        self.assert_last_line(run, r"rank 2 \(node2, pid \d+\) was killed by SIGKILL \(9; not sent by "
+        self.assert_last_line(run, r"rank 2 \(node2, pid \d+\) was killed by SIGKILL \(signal 9; not sent by "
                               r"hvdrun; .*out-of-memory killer")
         with open(self.shared("killed.json")) as file:
             self.assertFalse(json.load(file)["first_cause"]["oom"])
@@ -114,7 +114,7 @@ class Causes(Reporting):
                                     "import os; os.environ['RANK'] == '1' and os.kill(os.getpid(), 7);"
                                     "import time; time.sleep(600)")
         self.assert_code(run, 135)
-        self.assert_last_line(run, r"rank 1 .*SIGBUS \(7; .*/dev/shm")
+        self.assert_last_line(run, r"rank 1 .*SIGBUS \(signal 7; .*/dev/shm")
         self.assertEqual(report["first_cause"]["signal"], "SIGBUS")
 
     def crash(self, limit, *words):
@@ -135,7 +135,7 @@ class Causes(Reporting):
         for limit, is_dumped in (("unlimited", True), ("0", False)):
             folder, run, cause = self.crash(limit, "-np", "4", "-H", "node1:4", "bash", "-c", "kill -ABRT $$")
             self.assertEqual(cause["core"], is_dumped, run.report())
-            said = re.search(r"was killed by SIGABRT \(6; core dumped(, given to \S+| in its working directory as | as )"
+            said = re.search(r"was killed by SIGABRT \(signal 6; core dumped(, given to \S+| in its working directory as | as )"
                              r"([^;)]*)", run.last_line)
             self.assertEqual(said is not None, is_dumped, run.report())
             if is_dumped and not said[1].startswith(", given"):

@@ -84,7 +84,7 @@ class Signals(harness.EndToEnd):
         run.signal(signal.SIGUSR1)
         self.assertEqual(run.wait(10), 128 + signal.SIGUSR1, run.report())
         self.assert_says(run, "SIGUSR1 passed on to 4 of 4 ranks")
-        self.assert_last_line(run, r"SIGUSR1 \(10; passed on by hvdrun\)")
+        self.assert_last_line(run, r"SIGUSR1 \(signal 10; passed on by hvdrun\)")
 
     def test_the_users_list_of_signals_is_passed_on_and_no_other(self):
         worker = ["bash", "-c", "trap 'echo got WINCH; exit 0' WINCH; trap 'echo got USR1' USR1; "

@@ -1,0 +1,115 @@
+#include "proto/tls_context.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <utility>
+
+#include "base/read_file.h"
+#include "proto/certificate_names.h"
+
+namespace hvd {
+namespace {
+
+namespace ssl = boost::asio::ssl;
+
+struct FreeX509 {
+  void operator()(X509* certificate) const { X509_free(certificate); }
+};
+
+// Somebody else who can read a key is somebody else who can be its owner.
+Result<void> check_private(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return make_error("{}: {}", path, strerror(errno));
+  if ((info.st_mode & 077) == 0) return {};
+  return make_error("{} can be read by others; chmod 600 it", path);
+}
+
+Result<void> taken(const boost::system::error_code& error, const std::string& path,
+                   const char* what) {
+  ERR_clear_error();
+  if (!error) return {};
+  if (read_small_file(path).empty()) return make_error("{} cannot be read, or is empty", path);
+  return make_error("{} holds no {}: {}", path, what, error.message());
+}
+
+Result<void> take_list(SSL_CTX* context, const std::string& path) {
+  X509_STORE* store = SSL_CTX_get_cert_store(context);
+  X509_LOOKUP* lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+  const bool is_taken =
+      lookup != nullptr && X509_load_crl_file(lookup, path.c_str(), X509_FILETYPE_PEM) > 0;
+  ERR_clear_error();
+  if (!is_taken) return make_error("{} holds no revocation list", path);
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+  return {};
+}
+
+// An end that has expired itself would be told of by every peer, and by none in words.
+Result<void> check_own(SSL_CTX* context, const std::string& path) {
+  const X509* own = SSL_CTX_get0_certificate(context);
+  if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0) {
+    return make_error("{} has expired; hvdctl ca renew makes another", path);
+  }
+  const auto names = names_in(own);
+  if (!names) return tl::unexpected(names.error().within(path));
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ssl::context>> make_tls_context(const TlsFiles& files, TlsEnd end) {
+  if (auto done = check_private(files.key); !done) return tl::unexpected(done.error());
+  auto context = std::make_shared<ssl::context>(end == TlsEnd::kServer ? ssl::context::tls_server
+                                                                       : ssl::context::tls_client);
+  SSL_CTX* own = context->native_handle();
+  SSL_CTX_set_min_proto_version(own, TLS1_3_VERSION);
+  // Nothing is kept of a session: each connection shows its certificates.
+  SSL_CTX_set_session_cache_mode(own, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(own, 0);
+  boost::system::error_code error;
+  context->load_verify_file(files.authority, error);
+  if (auto done = taken(error, files.authority, "authority's certificate"); !done) {
+    return tl::unexpected(done.error());
+  }
+  context->use_certificate_file(files.certificate, ssl::context::pem, error);
+  if (auto done = taken(error, files.certificate, "certificate"); !done) {
+    return tl::unexpected(done.error());
+  }
+  context->use_private_key_file(files.key, ssl::context::pem, error);
+  if (auto done = taken(error, files.key, "key"); !done) {
+    return tl::unexpected(done.error());
+  }
+  if (auto done = check_own(own, files.certificate); !done) return tl::unexpected(done.error());
+  if (!files.revoked.empty()) {
+    if (auto done = take_list(own, files.revoked); !done) return tl::unexpected(done.error());
+  }
+  context->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
+  return context;
+}
+
+Result<TlsPeer> peer_of(SSL* session) {
+  const std::unique_ptr<X509, FreeX509> certificate(SSL_get1_peer_certificate(session));
+  if (!certificate || SSL_get_verify_result(session) != X509_V_OK) {
+    return make_error("shows no certificate that holds");
+  }
+  auto names = names_in(certificate.get());
+  if (!names) return tl::unexpected(names.error().within("its certificate"));
+  return TlsPeer{std::move(names->identity), std::move(names->addresses)};
+}
+
+std::string handshake_failure(SSL* session, const boost::system::error_code& error) {
+  const long verified = SSL_get_verify_result(session);
+  if (verified != X509_V_OK) {
+    return fmt::format("its certificate does not hold: {}",
+                       X509_verify_cert_error_string(verified));
+  }
+  return error.message();
+}
+
+}  // namespace hvd

@@ -1,0 +1,128 @@
+"""--transport tls: agents that serve on their hosts, certificates of hvdctl's authority, and who is refused."""
+
+import os
+import shutil
+import signal
+
+import harness
+from harness import lab
+
+AGENT = os.path.join(os.path.dirname(harness.HVDRUN), "hvd-agent")
+HVDCTL = os.path.join(os.path.dirname(harness.HVDRUN), "hvdctl")
+PORT = 50451
+HOSTS = ("node1", "node2")
+
+
+class Tls(harness.EndToEnd):
+    NODES = 2
+
+    def setUp(self):
+        super().setUp()
+        self.place = os.path.join(self.bed.folder, "shared", "tls")
+        os.makedirs(self.place)
+        self.addCleanup(shutil.rmtree, self.place)
+        self.ca("init")
+        self.ca("issue", "--user", "alice", "--out", self.at("alice"))
+        self.agents = {}
+        for host in HOSTS:
+            self.ca("issue", "--node", host, "--out", self.at(host))
+            lab.write_text(self.at(f"{host}.yaml"),
+                           f"listen: tls:0.0.0.0:{PORT}\ntls: {self.at(host)}\nclients: [alice]\n")
+            self.start_agent(host)
+
+    def at(self, name):
+        return os.path.join(self.place, name)
+
+    def ca(self, *words, folder="ca"):
+        run = self.on_host(harness.LAUNCHER, HVDCTL, "ca", *words, "--dir", self.at(folder))
+        self.assertEqual(run.wait(10), 0, run.report())
+
+    def start_agent(self, host):
+        agent = self.on_host(host, AGENT, "serve", "--config", self.at(f"{host}.yaml"))
+        self.agents[host] = agent
+        self.addCleanup(self.stop_agent, agent)
+        self.assertTrue(agent.err.find("serving at", 10), agent.err.text)
+
+    def stop_agent(self, agent):
+        if agent.process.poll() is None:
+            agent.signal(signal.SIGTERM)
+            self.assertEqual(agent.wait(15), 0, agent.report())
+
+    def by_tls(self, *words, who="alice", **kwargs):
+        return self.hvdrun("--transport", "tls", "--tls-dir", self.at(who), *words, **kwargs)
+
+    def refused(self, who, said, logged):
+        run = self.by_tls("-H", "node1:1", "touch", self.at("started"), who=who)
+        self.assert_code(run, 125)
+        self.assert_says(run, f"node1: .*{said}")
+        self.assertEqual(run.err.text.count("\n"), 1, run.report())
+        self.assertTrue(self.agents["node1"].err.find(logged, 5), self.agents["node1"].err.text)
+        self.assertFalse(os.path.exists(self.at("started")))
+
+    def test_a_job_runs_as_by_ssh(self):
+        run = self.by_tls("-H", "node1:2,node2:2", "bash", "-c", "echo $RANK $(hostname); exit $((RANK / 3 * 5))")
+        self.assert_code(run, 5)
+        self.assert_last_line(run, r"rank 3 \(node2, pid \d+\) exited with code 5")
+        self.assertIn(["3 node2"], run.rank_lines().values())
+        for host in HOSTS:
+            self.assertTrue(self.agents[host].err.find(r"session 1 of alice \([\d.]+\), job [0-9a-f]{32} node \d: bye", 5))
+
+    def test_output_is_whole(self):
+        run = self.by_tls("-H", "node1:2,node2:2", "seq", 20000)
+        self.assert_code(run, 0)
+        for lines in run.rank_lines().values():
+            self.assertEqual(lines, [str(i) for i in range(1, 20001)])
+
+    def test_an_agent_that_is_killed_loses_its_job_and_the_node_is_named(self):
+        run = self.start("--transport", "tls", "--tls-dir", self.at("alice"), "-H", "node1:1,node2:1", "--grace", 1,
+                         "sleep", 600)
+        self.wait_workers(2, run)
+        self.agents["node2"].signal(signal.SIGKILL)
+        run.wait(20)
+        self.assert_code(run, 125)
+        self.assert_last_line(run, "node node2 was lost")
+        self.assertEqual(self.workers(), {})
+
+    def test_who_is_nobody_is_refused_before_anything_is_read(self):
+        self.ca("issue", "--user", "eve", "--out", self.at("eve"))
+        self.refused("eve", "user eve is none of the clients", "refused 10.77.0.254: user eve is none")
+        self.ca("init", folder="ca2")
+        self.ca("issue", "--user", "alice", "--out", self.at("alien"), folder="ca2")
+        lab.write_text(self.at("alien/ca.crt"), lab.read_text(self.at("ca/ca.crt")))
+        self.refused("alien", "refused our certificate .*alien/client.crt: .*unknown ca", "its certificate does not hold")
+        self.ca("issue", "--node", "node9", "--out", self.at("node9"))
+        for name in "key", "crt":
+            os.rename(self.at(f"node9/agent.{name}"), self.at(f"node9/client.{name}"))
+        self.refused("node9", "the certificate is that of the node node9", "starts no jobs")
+
+    def test_a_revoked_user_is_refused_once_the_list_is_there(self):
+        self.ca("revoke", "--user", "alice")
+        lab.write_text(self.at("node1/crl.pem"), lab.read_text(self.at("ca/crl.pem")))
+        self.agents["node1"].signal(signal.SIGHUP)
+        self.assertTrue(self.agents["node1"].err.find("read .*node1.yaml again", 5))
+        self.refused("alice", "refused our certificate .*revoked", "certificate revoked")
+
+    def test_a_wrong_file_at_a_reload_changes_nothing(self):
+        agent = self.agents["node1"]
+        lab.write_text(self.at("node1.yaml"), "listn: x\n")
+        agent.signal(signal.SIGHUP)
+        self.assertTrue(agent.err.find("node1.yaml:1: there is no key listn.*going on as before", 5), agent.err.text)
+        self.assert_code(self.by_tls("-H", "node1:1", "true"), 0)
+
+    def test_the_node_must_be_who_it_is_called(self):
+        run = self.by_tls("-H", "10.77.0.1:1", "true")
+        self.assert_code(run, 125)
+        self.assert_says(run, "10.77.0.1: TLS: its certificate is that of node1; use that name, or issue one with "
+                              "--address 10.77.0.1")
+
+    def test_silent_strangers_cost_nobody_his_job(self):
+        opened = self.on_host("node2", harness.PYTHON, "-c", "import socket, time\n"
+                              f"all = [socket.create_connection(('10.77.0.1', {PORT})) for _ in range(300)]\n"
+                              "print('open', flush=True)\ntime.sleep(600)")
+        self.assertTrue(opened.out.find("open", 10), opened.report())
+        self.assertTrue(self.agents["node1"].err.find("refused 10.77.0.2: too many connections", 5))
+        self.assert_code(self.by_tls("-H", "node1:1", "true"), 0)
+
+
+if __name__ == "__main__":
+    harness.main()
