@@ -57,7 +57,7 @@ build: configure
 
 # The programs alone: what the demo needs of the build.
 programs: configure
-	@cmake --build build -j $(JOBS) --target hvdrun hvd-agent $(if $(filter OFF,$(TRAINING)),,petrv2)
+	@cmake --build build -j $(JOBS) --target hvdrun hvd-agent hvdctl $(if $(filter OFF,$(TRAINING)),,petrv2)
 
 long: build
 	$(CTEST) --test-dir build -L '^long$$'

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 prefix=$1
 install -D -m 755 build/bin/hvdrun "$prefix/bin/hvdrun"
+install -D -m 755 build/bin/hvdctl "$prefix/bin/hvdctl"
 install -D -m 755 build/bin/hvd-agent "$prefix/lib/hvdrun/hvd-agent"
 install -d "$prefix/share/man/man1"
 gzip -9 -n -c build/docs/man/hvdrun.1 > "$prefix/share/man/man1/hvdrun.1.gz"
