@@ -26,6 +26,7 @@ class EnvFileReader {
                 std::vector<std::string>& notes)
       : text_(text), path_(path), own_(own), notes_(notes) {
     if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);
+    if (text_.find('\n') == std::string_view::npos) line_end_ = '\r';  // of an old Macintosh
   }
 
   Result<EnvList> read() {
@@ -43,7 +44,7 @@ class EnvFileReader {
   // "run.env:3", of the line where the variable that is being read begins.
   [[nodiscard]] std::string place() const {
     const auto before = text_.substr(0, begin_);
-    return fmt::format("{}:{}", path_, 1 + std::count(before.begin(), before.end(), '\n'));
+    return fmt::format("{}:{}", path_, 1 + std::count(before.begin(), before.end(), line_end_));
   }
 
   [[nodiscard]] tl::unexpected<Error> error(std::string_view what) const {
@@ -52,7 +53,7 @@ class EnvFileReader {
 
   // Reading goes on behind it.
   std::string_view take_rest_of_line() {
-    const auto end = std::min(text_.find('\n', at_), text_.size());
+    const auto end = std::min(text_.find(line_end_, at_), text_.size());
     const auto rest = text_.substr(at_, end - at_);
     at_ = end + 1;
     return rest;
@@ -131,6 +132,7 @@ class EnvFileReader {
   }
 
   std::string_view text_;
+  char line_end_ = '\n';
   const std::string_view path_;
   const EnvList& own_;
   std::vector<std::string>& notes_;

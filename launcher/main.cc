@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -41,9 +44,11 @@ int fail(const Error& error) {
   return static_cast<int>(error.code);
 }
 
-void print(const std::string& text) {
+int print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return static_cast<int>(ExitCode::kOk);
+  return fail({fmt::format("standard output cannot be written: {}", std::strerror(errno)),
+               ExitCode::kInfrastructure});
 }
 
 // Also a job that never was is told to whoever reads the report.
@@ -214,8 +219,7 @@ int run(int argc, char** argv) {
                                           : LogLevel::kWarning);
   if (const auto text = text_for(*options, environment)) {
     if (!*text) return fail(text->error());
-    print(**text);
-    return static_cast<int>(ExitCode::kOk);
+    return print(**text);
   }
   for (const std::string& note : options->notes) log(LogLevel::kWarning, "{}", note);
 

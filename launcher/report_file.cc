@@ -125,7 +125,7 @@ int write_all(int fd, std::string_view text) {
 
 // 0 or errno; nothing is left of a file that could not be finished.
 int replace_file(const std::string& path, std::string_view text) {
-  std::string temporary = path + ".XXXXXX";
+  std::string temporary = path + std::string(kTemporaryEnd);
   const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.is_valid()) return errno;
   int error = write_at(fd.get(), text, 0);

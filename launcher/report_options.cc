@@ -1,6 +1,7 @@
 #include "launcher/report_options.h"
 
 #include <array>
+#include <climits>
 #include <filesystem>
 #include <utility>
 
@@ -69,7 +70,13 @@ Result<void> check_records(const RecordRequest& request, const std::string& time
                         option, other, show(path));
     }
   }
-  return {};
+  // It is written beside its place, under a longer name, and takes that when it is whole.
+  const auto slash = request.report.rfind('/');
+  const std::size_t length = request.report.size() - (slash == std::string::npos ? 0 : slash + 1);
+  constexpr std::size_t kLongest = NAME_MAX - kTemporaryEnd.size();
+  if (length <= kLongest) return {};
+  return make_error(ExitCode::kUsage, "--report: a name of {} bytes is too long; use {} at most",
+                    length, kLongest);
 }
 
 }  // namespace hvd

@@ -12,6 +12,8 @@ namespace hvd {
 struct Occurrence;
 
 inline constexpr std::string_view kStdoutName = "-";
+// Of the name under which a report is written until it is whole, for mkstemp().
+inline constexpr std::string_view kTemporaryEnd = ".XXXXXX";
 
 struct RecordRequest {
   std::string report;  // absolute path, "-" for stdout, also as /dev/stdout; empty: none

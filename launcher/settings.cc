@@ -156,6 +156,10 @@ Result<std::vector<Occurrence>> gather_settings(const std::vector<Occurrence>& g
                                                 std::vector<std::string>& notes) {
   const auto of_environment = settings_of_environment(environment, notes);
   if (!of_environment) return of_environment;
+  for (const Occurrence& it : given) {
+    if (it.spec->id != OptionId::kConfigFile || !it.value.empty()) continue;
+    return make_error(ExitCode::kUsage, "--config-file is empty; name a file, or leave it out");
+  }
   std::string named = config_file_of(given);
   if (named.empty()) named = config_file_of(*of_environment);
   std::vector<Occurrence> of_file;

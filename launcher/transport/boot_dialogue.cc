@@ -185,7 +185,7 @@ Error explain_boot_failure(const BootReport& report, const BootFailure& failure)
       return make_error("{}: {}", failure.host, report.text).value();
     case BootReport::State::kTimedOut:
       return make_error(ExitCode::kTimeout, "{}: no answer in {} ({}){}", failure.host,
-                        format_duration(failure.budget),
+                        format_duration(std::max(failure.budget, SteadyTime::duration::zero())),
                         phase_name(report.is_placing ? Phase::kPlaceAgent : failure.phase), said)
           .value();
     case BootReport::State::kTooNoisy:
