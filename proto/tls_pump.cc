@@ -48,6 +48,7 @@ Task<void> TlsPump::carry_in() {
       const bool is_clean =
           error == boost::asio::error::eof || error == boost::asio::error::operation_aborted;
       if (!is_clean) why_ = error.message();
+      has_alert_ = error.category() == boost::asio::error::get_ssl_category();
       break;
     }
     const auto [failed, written] =

@@ -31,6 +31,8 @@ class TlsPump : public std::enable_shared_from_this<TlsPump> {
   // What ended it from the network's side, if that was an error: "tlsv13 alert certificate
   // required".
   [[nodiscard]] const std::string& why() const { return why_; }
+  // Whether that came from TLS: at the beginning of a connection, a refusal of our certificate.
+  [[nodiscard]] bool has_alert() const { return has_alert_; }
 
  private:
   Task<void> carry_in();
@@ -42,6 +44,7 @@ class TlsPump : public std::enable_shared_from_this<TlsPump> {
   std::vector<char> in_;
   std::vector<char> out_;
   std::string why_;
+  bool has_alert_ = false;
 };
 
 }  // namespace hvd

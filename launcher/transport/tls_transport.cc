@@ -86,7 +86,7 @@ class TlsTransport final : public Transport {
 
   [[nodiscard]] Error timed_out(const Attempt& attempt, std::string_view what) const {
     return {fmt::format(
-                "no end of {} in {}; look whether hvd-agent serves there at TCP port {}, and "
+                "{} took longer than {}; look whether hvd-agent serves there at TCP port {}, and "
                 "whether a firewall lets it through",
                 what, format_duration(attempt.request.deadline - attempt.start), port_of(attempt)),
             ExitCode::kTimeout};
@@ -182,14 +182,14 @@ class TlsTransport final : public Transport {
     }
     secured.pump->close();
     if (opens_.is_aborted()) co_return make_error("{}: stopped", request.target.host);
-    const std::string why = secured.pump->why();
-    if (!why.empty()) {
+    const std::string& why = secured.pump->why();
+    if (secured.pump->has_alert()) {
       co_return make_error("{}: the agent refused our certificate {}: {}", request.target.host,
                            config_.files.certificate, why);
     }
     co_return tl::unexpected(explain_boot_failure(
         report,
-        {request.target.host, "", "", request.deadline - attempt.start, Phase::kStartAgent}));
+        {request.target.host, why, "", request.deadline - attempt.start, Phase::kStartAgent}));
   }
 
   Loop& loop_;
