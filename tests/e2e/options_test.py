@@ -60,6 +60,19 @@ class Options(harness.EndToEnd):
             self.assertEqual(sorted(run.out.text.splitlines()),
                              sorted(expected.splitlines() + [str(r) for r in range(10)]))
 
+    def test_output_files_of_an_earlier_job_stay_until_ranks_are_started(self):
+        output = self.folder("kept")
+        first = self.hvdrun("-np", 2, "-H", "localhost:2", "--output-filename", output, "echo", "old")
+        self.assert_code(first, 0)
+        for code, words in ((2, ["--one-gpu-per-rank", "true"]), (2, ["--stage", "/nonexist", "true"]),
+                            (127, ["no-such-program"])):
+            run = self.hvdrun("-np", 2, "-H", "localhost:2", "--output-filename", output, *words)
+            self.assert_code(run, code)
+            self.assertEqual(lab.read_text(output + "/rank.1/stdout"), "old\n", run.report())
+        fewer = self.hvdrun("-np", 1, "-H", "localhost:1", "--output-filename", output, "echo", "new")
+        self.assertEqual(lab.read_text(output + "/rank.0/stdout"), "new\n")
+        self.assert_says(fewer, "--output-filename .*kept: rank.1 of an earlier job with another number of ranks")
+
     def test_output_files_that_cannot_be_made_start_nothing(self):
         started = self.folder("started")
         run = self.hvdrun("-np", 2, "-H", "localhost:2", "--output-filename",

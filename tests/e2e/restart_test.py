@@ -96,6 +96,12 @@ class Restarts(harness.EndToEnd):
                           "exit $((4 - 4 * TORCHELASTIC_RESTART_COUNT))")
         self.assert_code(run, 0)
 
+    def test_a_spare_takes_the_place_of_a_host_that_cannot_be_started(self):
+        run = self.hvdrun("-H", "node1:1,node2:1:port=2299", "--spare", "node3:1", "--max-restarts", 1, "hostname")
+        self.assert_code(run, 0)
+        self.assertEqual(run.rank_lines(), {0: ["node1"], 1: ["node3"]})
+        self.assert_says(run, "restart 1 of 1 without node2", "port 2299 of node2 refuses connections")
+
     def test_a_spare_that_is_too_small_is_passed_over(self):
         run = self.hvdrun("-H", TWO, "--spare", "node3:1", "--max-restarts", 2, "bash", "-c",
                           "[ $RANK = 0 ] || exec sleep 60; echo on $HOROVOD_HOSTNAME; exit 5")

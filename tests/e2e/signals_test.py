@@ -69,6 +69,17 @@ class Signals(harness.EndToEnd):
         self.assertEqual(run.wait(20), 0, run.report())
         self.assertEqual(len(run.out.find("end", 1, count=4)), 4, run.report())
 
+    def test_blocked_signals_of_the_caller_end_it_all_the_same(self):
+        words = [harness.HVDRUN, "-np", "2", "-H", FOUR, "bash", "-c", "echo up; exec sleep 600"]
+        run = harness.Run(self.bed, [harness.PYTHON, "-c", "import os, signal, sys\n"
+                                     "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n"
+                                     "os.execv(sys.argv[1], sys.argv[1:])", *words], self.environment())
+        self.addCleanup(run.end)
+        self.assertEqual(len(run.out.find("up", 15, count=2)), 2, run.report())
+        run.signal(signal.SIGTERM)
+        run.wait(20)
+        self.assert_code(run, 143)
+
     def test_user_signals_reach_every_rank(self):
         worker = ["bash", "-c", "trap 'echo got USR1' USR1; trap 'echo got USR2; exit 0' USR2; "
                   "echo up; while :; do sleep 0.05; done"]
