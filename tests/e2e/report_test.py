@@ -216,7 +216,7 @@ class Causes(Reporting):
             os.kill(self.wait_workers(4, run)[1], number)
             run.wait(15)
             self.assert_code(run, 128 + number)
-            self.assert_last_line(run, rf"rank 1 .*{signal.Signals(number).name} \({number:d}; not sent "
+            self.assert_last_line(run, rf"rank 1 .*{signal.Signals(number).name} \(signal {number:d}; not sent "
                                   "by hvdrun")
 
     def test_clocks_of_nodes_are_compared(self):
