@@ -174,10 +174,6 @@ Error missing_argument(const GetoptTables& tables, std::string_view word) {
           ExitCode::kUsage};
 }
 
-}  // namespace
-
-namespace {
-
 // The words with beginnings of several spellings of one option written out.
 std::vector<std::string> with_whole_names(std::vector<std::string> argv, std::size_t at) {
   std::string& word = argv[at];
