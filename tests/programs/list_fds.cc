@@ -14,6 +14,7 @@ int main() {
     if (entry->d_name[0] != '.') fds.insert(std::atoi(entry->d_name));
   }
   fds.erase(dirfd(dir));
+  closedir(dir);
   for (const int fd : fds) std::printf("%d ", fd);
   unsigned ignored = 0;
   unsigned blocked = 0;
