@@ -1,10 +1,8 @@
 #include "agent/service_config.h"
 
-#include <arpa/inet.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
@@ -18,12 +16,6 @@ namespace {
 constexpr std::string_view kUnix = "unix:";
 constexpr std::string_view kTls = "tls:";
 
-bool is_address(const std::string& text) {
-  std::array<unsigned char, sizeof(in6_addr)> ignored{};
-  return inet_pton(AF_INET, text.c_str(), ignored.data()) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), ignored.data()) == 1;
-}
-
 std::optional<TcpPlace> parse_tcp_place(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -33,7 +25,7 @@ std::optional<TcpPlace> parse_tcp_place(std::string_view text) {
   if (is_bracketed != (address.find(':') != std::string_view::npos)) return std::nullopt;
   const auto port = parse_number<std::uint16_t>(text.substr(colon + 1));
   TcpPlace place{std::string(address), port.value_or(0)};
-  if (place.port == 0 || !is_address(place.address)) return std::nullopt;
+  if (place.port == 0 || !is_ip_address(place.address)) return std::nullopt;
   return place;
 }
 

@@ -96,9 +96,7 @@ std::string format_environment(const Options& options, const EnvList& launcher_e
   std::string result = fmt::format("environment: the node's; {} of the {} variables set here; ",
                                    num_forwarded, launcher_environment.size());
   if (!options.env.empty()) result += fmt::format("given {}; ", format_names(options.env));
-  EnvList ours = node_env("", 0, "", 0, "");
-  const EnvList of_rank = rank_env({});
-  ours.insert(ours.end(), of_rank.begin(), of_rank.end());
+  EnvList ours = own_rank_variables();
   const EnvList of_horovod = horovod_env("", 0);
   ours.insert(ours.end(), of_horovod.begin(), of_horovod.end());
   return result + fmt::format("and hvdrun's own: {}\n", format_names(ours));

@@ -32,9 +32,7 @@ void add_matching(EnvRequest& request, const std::string& pattern, const EnvList
 // Rank, size and the like: the last word is hvdrun's.
 void note_if_ours(std::string_view giver, const std::string& name,
                   std::vector<std::string>& notes) {
-  EnvList ours = node_env("", 0, "", 0, "");
-  const EnvList of_rank = rank_env({});
-  ours.insert(ours.end(), of_rank.begin(), of_rank.end());
+  static const EnvList ours = own_rank_variables();
   if (!find_env(ours, name)) return;
   notes.push_back(fmt::format(
       "{} {}: hvdrun sets this variable itself for each process; yours is left out", giver, name));

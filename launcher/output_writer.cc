@@ -6,13 +6,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/signals_blocked.h"
+#include "launcher/write_queue.h"
 
 namespace hvd {
 namespace {
@@ -58,7 +56,7 @@ SinkTraits sink_traits(int stdout_fd, int stderr_fd) {
   return {::isatty(stdout_fd) == 1, ::isatty(stderr_fd) == 1, is_same_file(stdout_fd, stderr_fd)};
 }
 
-// The queue of one thread, and that thread's loop.
+// One thread, what it has to write and where.
 class OutputWriter::Sink {
  public:
   struct Item {
@@ -68,28 +66,14 @@ class OutputWriter::Sink {
   };
 
   Sink(OutputWriter& owner, std::array<int, 2> fds)
-      : fds_(fds), owner_(owner.self_), loop_(&owner.loop_) {}
+      : fds_(fds), owner_(owner.self_), queue_(owner.loop_) {}
 
-  void push(Item item) {
-    {
-      const std::lock_guard lock(mutex_);
-      items_.push_back(std::move(item));
-    }
-    wake_.notify_one();
-  }
-
-  // The writer goes: nothing is posted any more when this has returned.
-  void abandon() {
-    {
-      const std::lock_guard lock(mutex_);
-      loop_ = nullptr;
-    }
-    wake_.notify_one();
-  }
+  void push(Item item) { queue_.push(std::move(item)); }
+  void abandon() { queue_.abandon(); }
 
   void run() {
     Item item;
-    while (next(&item)) {
+    while (queue_.next(&item)) {
       int& broken = broken_[item.is_stderr];
       const bool was_broken = broken != 0;
       if (!was_broken) broken = write_all(fds_[item.is_stderr], item.bytes);
@@ -98,21 +82,9 @@ class OutputWriter::Sink {
   }
 
  private:
-  bool next(Item* item) {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [this] { return loop_ == nullptr || !items_.empty(); });
-    if (loop_ == nullptr) return false;
-    *item = std::move(items_.front());
-    items_.pop_front();
-    return true;
-  }
-
-  // Under the lock, so that abandon() cannot come between the look at the loop and its use.
   void post_done(const Item& item, int error) {
-    const std::lock_guard lock(mutex_);
-    if (loop_ == nullptr) return;
-    boost::asio::post(*loop_, [owner = owner_, is_stderr = item.is_stderr, batch = item.batch,
-                               num_bytes = item.bytes.size(), error] {
+    queue_.post([owner = owner_, is_stderr = item.is_stderr, batch = item.batch,
+                 num_bytes = item.bytes.size(), error] {
       if (const auto self = owner.lock()) {
         (*self)->sink_done(is_stderr, batch, num_bytes, error);
       }
@@ -122,10 +94,7 @@ class OutputWriter::Sink {
   const std::array<int, 2> fds_;
   std::array<int, 2> broken_{};               // errno by stream; the thread's own
   const std::weak_ptr<OutputWriter*> owner_;  // looked at on the loop only
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Item> items_;  // guarded by mutex_
-  Loop* loop_;              // guarded by mutex_; null once the writer has gone
+  WriteQueue<Item> queue_;
 };
 
 OutputWriter::OutputWriter(Loop& loop, int stdout_fd, int stderr_fd, OnBroken on_broken)

@@ -6,12 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
@@ -19,6 +16,7 @@
 #include "base/signals_blocked.h"
 #include "base/unique_fd.h"
 #include "launcher/shell_words.h"
+#include "launcher/write_queue.h"
 
 namespace hvd {
 namespace {
@@ -102,32 +100,18 @@ Result<void> make_rank_files(const std::string& dir, std::uint32_t num_ranks, bo
   return {};
 }
 
-// The queue of the thread, and that thread's loop.
+// The thread, what it has to write and the files that it has open.
 class RankFiles::Writer {
  public:
   Writer(Loop& loop, std::string dir, std::uint32_t num_ranks, std::weak_ptr<RankFiles*> owner)
-      : dir_(std::move(dir)), num_ranks_(num_ranks), owner_(std::move(owner)), loop_(&loop) {}
+      : dir_(std::move(dir)), num_ranks_(num_ranks), owner_(std::move(owner)), queue_(loop) {}
 
-  void push(Batch batch) {
-    {
-      const std::lock_guard lock(mutex_);
-      batches_.push_back(std::move(batch));
-    }
-    wake_.notify_one();
-  }
-
-  // The owner goes: nothing is posted any more when this has returned.
-  void abandon() {
-    {
-      const std::lock_guard lock(mutex_);
-      loop_ = nullptr;
-    }
-    wake_.notify_one();
-  }
+  void push(Batch batch) { queue_.push(std::move(batch)); }
+  void abandon() { queue_.abandon(); }
 
   void run() {
     Batch batch;
-    while (next(&batch)) {
+    while (queue_.next(&batch)) {
       std::string problem;
       for (const RankBytes& piece : batch.pieces) write(piece, problem);
       post_done(batch, std::move(problem));
@@ -136,15 +120,6 @@ class RankFiles::Writer {
 
  private:
   using Key = std::pair<std::uint32_t, bool>;  // rank, is_stderr
-
-  bool next(Batch* batch) {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [this] { return loop_ == nullptr || !batches_.empty(); });
-    if (loop_ == nullptr) return false;
-    *batch = std::move(batches_.front());
-    batches_.pop_front();
-    return true;
-  }
 
   void write(const RankBytes& piece, std::string& problem) {
     const Key key(piece.rank, piece.is_stderr);
@@ -171,14 +146,11 @@ class RankFiles::Writer {
     return files_.emplace(key, std::move(file)).first->second.get();
   }
 
-  // Under the lock, so that abandon() cannot come between the look at the loop and its use.
   void post_done(Batch& batch, std::string problem) {
-    const std::lock_guard lock(mutex_);
-    if (loop_ == nullptr) return;
-    boost::asio::post(*loop_, [owner = owner_, on_written = std::move(batch.on_written),
-                               problem = std::move(problem)] {
-      if (const auto self = owner.lock()) (*self)->batch_done(on_written, problem);
-    });
+    queue_.post(
+        [owner = owner_, on_written = std::move(batch.on_written), problem = std::move(problem)] {
+          if (const auto self = owner.lock()) (*self)->batch_done(on_written, problem);
+        });
   }
 
   const std::string dir_;
@@ -186,10 +158,7 @@ class RankFiles::Writer {
   const std::weak_ptr<RankFiles*> owner_;  // looked at on the loop only
   std::map<Key, UniqueFd> files_;          // the thread's own
   std::set<Key> broken_;                   // the same
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Batch> batches_;  // guarded by mutex_
-  Loop* loop_;                 // guarded by mutex_; null once the owner has gone
+  WriteQueue<Batch> queue_;
 };
 
 RankFiles::RankFiles(Loop& loop, std::string dir, std::uint32_t num_ranks, OnBroken on_broken)

@@ -1,6 +1,9 @@
 #include "proto/peer_identity.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
 
 namespace hvd {
 namespace {
@@ -23,6 +26,12 @@ std::string_view prefix_of(PeerIdentity::Kind kind) {
 bool is_identity_name(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName && name.front() != '-' &&
          name.front() != '.' && std::all_of(name.begin(), name.end(), is_name_char);
+}
+
+bool is_ip_address(const std::string& text) {
+  std::array<unsigned char, sizeof(in6_addr)> address{};
+  return inet_pton(AF_INET, text.c_str(), address.data()) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
 }
 
 std::string to_uri(const PeerIdentity& identity) {

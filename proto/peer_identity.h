@@ -18,6 +18,9 @@ struct PeerIdentity {
 // Letters, digits, '_', '.' and '-', not starting with '-' or '.'; 1 to 253 of them.
 [[nodiscard]] bool is_identity_name(std::string_view name);
 
+// IPv4 or IPv6, without brackets and zone.
+[[nodiscard]] bool is_ip_address(const std::string& text);
+
 // "spiffe://hvdrun/user/alice", "spiffe://hvdrun/node/node1".
 [[nodiscard]] std::string to_uri(const PeerIdentity& identity);
 [[nodiscard]] std::optional<PeerIdentity> parse_identity(std::string_view uri);

@@ -132,6 +132,12 @@ EnvList filter_launcher_env(const EnvList& environment, const std::vector<EnvRul
   return result;
 }
 
+EnvList own_rank_variables() {
+  EnvList variables = node_env("", 0, "", 0, "");
+  for (auto& variable : rank_env({})) variables.push_back(std::move(variable));
+  return variables;
+}
+
 EnvList take_environment() {
   EnvList environment = split_environ(environ);
   unsetenv("GRPC_TRACE");

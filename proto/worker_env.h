@@ -64,6 +64,10 @@ struct EnvRule {
 // What hvdrun and its agents set for gRPC in their own processes.
 inline constexpr std::array kOwnGrpcNames = {"GRPC_ENABLE_FORK_SUPPORT", "GRPC_VERBOSITY"};
 
+// Every variable that each rank gets from hvdrun whatever the job, with values of no job: for who
+// asks for the names.
+[[nodiscard]] EnvList own_rank_variables();
+
 // The environment that this process was given: the user's values, also for gRPC, are for the ranks.
 // From now on gRPC installs no fork handlers here and prints nothing. Once, before other threads.
 [[nodiscard]] EnvList take_environment();

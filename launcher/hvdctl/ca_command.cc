@@ -1,13 +1,11 @@
 #include "launcher/hvdctl/ca_command.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fmt/chrono.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -93,8 +91,7 @@ Result<std::vector<std::string>> split_addresses(const CaOptions& options) {
   while (!rest.empty()) {
     const std::string one(rest.substr(0, rest.find(',')));
     rest.remove_prefix(std::min(one.size() + 1, rest.size()));
-    std::array<unsigned char, sizeof(in6_addr)> ignored{};
-    if (!is_identity_name(one) && inet_pton(AF_INET6, one.c_str(), ignored.data()) != 1) {
+    if (!is_identity_name(one) && !is_ip_address(one)) {
       return make_error(ExitCode::kUsage, "--address {}: \"{}\" is no name and no address",
                         options.address, one);
     }

@@ -1,6 +1,5 @@
 #include "launcher/hvdctl/certificate.h"
 
-#include <arpa/inet.h>
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/err.h>
@@ -122,12 +121,6 @@ bool set_basics(X509* certificate, EVP_PKEY* key, const std::string& name,
          ASN1_TIME_set(X509_getm_notAfter(certificate), validity.until) != nullptr &&
          X509_set_pubkey(certificate, key) == 1 &&
          X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, bytes, size, -1, 0) == 1;
-}
-
-bool is_ip_address(const std::string& text) {
-  std::array<unsigned char, sizeof(in6_addr)> address{};
-  return inet_pton(AF_INET, text.c_str(), address.data()) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
 }
 
 std::string subject_names(const CertificateRequest& request) {
