@@ -108,6 +108,7 @@ Task<int> Job::run() {
   co_await collect_timelines();
   co_await say_bye();
   co_await wait_for_reaps();
+  if (is_hung_cause_told_) show_evidence();
   const int code = conclude();
   co_await flush_report();
   ended_.set();

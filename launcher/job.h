@@ -324,6 +324,7 @@ class Job {
   std::optional<SilenceWatch> silence_;             // with --stall-timeout, from the plan on
   std::map<std::uint32_t, v1::RankVitals> states_;  // as told last; no letter: it has ended
   std::optional<Cause> hung_cause_;                 // stands, but the nodes are asked first
+  bool is_evidence_shown_ = false;
   bool is_hung_cause_told_ = false;
   EvidenceView evidence_view_;
   std::vector<RankEvidence> evidence_;

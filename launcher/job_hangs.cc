@@ -129,7 +129,9 @@ void Job::on_evidence(Node& node, v1::Evidence evidence) {
   if (evidence.done()) node.is_evidence_due = false;
 }
 
+// Once, before the report: a job may be over before collect_evidence() looks again.
 void Job::show_evidence() {
+  if (std::exchange(is_evidence_shown_, true)) return;
   std::string text = evidence_text(evidence_, evidence_view_);
   if (!text.empty()) writer_.submit({{.is_stderr = true, .bytes = std::move(text)}}, {});
   report_sections_["stall"] =
