@@ -225,9 +225,9 @@ class Causes(Reporting):
                "exec \"$@\"' x {host} {command}")
         for _ in range(3):
             at = time.time() + 4
-            worker = ("import os, sys, time\nrank = int(os.environ['RANK'])\n"
+            worker = ("import os, time\nrank = int(os.environ['RANK'])\n"
                       f"while time.time() < {at!r} + 0.005 * (rank == 0): pass\n"
-                      "sys.exit(5 if rank == 1 else 6)\n")
+                      "os._exit(5 if rank == 1 else 6)  # at once: no end of the interpreter in between\n")
             run, report = self.reported("-np", 2, "-H", "a:1,b:1", "--transport", "command", "--rsh", rsh,
                                         harness.PYTHON, self.script(worker, "fail.py"))
             self.assert_code(run, 5)
