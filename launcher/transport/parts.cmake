@@ -6,7 +6,7 @@ add_library(hvdrun_transport STATIC
   transport/pump.cc transport/pump_link.cc transport/rsh_words.cc transport/ssh_auth.cc
   transport/ssh_config_scan.cc transport/ssh_dial.cc transport/ssh_host_key.cc transport/ssh_job.cc
   transport/ssh_keys.cc transport/ssh_login.cc transport/ssh_paths.cc transport/ssh_session.cc
-  transport/ssh_transport.cc transport/tls_transport.cc)
+  transport/ssh_transport.cc transport/tls_dial.cc transport/tls_transport.cc)
 add_library(hvdrun::transport ALIAS hvdrun_transport)
 target_link_libraries(hvdrun_transport PUBLIC hvdrun::base hvdrun::tls
                       PRIVATE hvdrun::flags PkgConfig::LIBSSH OpenSSL::SSL)
