@@ -26,7 +26,7 @@ using Task = boost::asio::awaitable<T>;
 // Completion token of every wait: errors come back as values, nothing throws.
 inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable);
 
-// A latch: wait() returns at once after set(). Waiters must not outlive it.
+// A latch: wait() returns at once after set(); or, with next(), a bell. Waiters must not outlive it.
 class Event {
  public:
   explicit Event(Loop& loop) : timer_(std::make_shared<Timer>(loop, SteadyTime::max())) {}
@@ -39,6 +39,8 @@ class Event {
   Task<void> wait() {
     while (!is_set_) co_await timer_->async_wait(kAwait);
   }
+  // Until the next set(), whether it was set before or not.
+  Task<void> next() { co_await timer_->async_wait(kAwait); }
   // Returns whether the event was set by the deadline.
   Task<bool> wait_until(SteadyTime deadline) {
     Timer limit(timer_->get_executor(), deadline);
