@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/utf8.h"
+
 namespace hvd {
 namespace {
 
@@ -21,24 +23,6 @@ std::size_t colour_length(std::string_view text) {
   return end + 1;
 }
 
-// The length of a UTF-8 character above ASCII at the start of the text; 0 if it is invalid or one
-// of the C1 controls. Overlong forms of shorter characters are invalid.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  std::size_t length = 0;
-  if (byte(0) >= 0xc2 && byte(0) <= 0xdf) length = 2;
-  if (byte(0) >= 0xe0 && byte(0) <= 0xef) length = 3;
-  if (byte(0) >= 0xf0 && byte(0) <= 0xf4) length = 4;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool is_control = byte(0) == 0xc2 && byte(1) < 0xa0;
-  const bool is_overlong =
-      (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
-  return is_control || is_overlong ? 0 : length;
-}
-
 }  // namespace
 
 void append_visible(std::string& out, std::string_view line) {
@@ -47,7 +31,7 @@ void append_visible(std::string& out, std::string_view line) {
     const auto plain_end = std::find_if_not(line.begin(), line.end(), is_plain);
     std::size_t length = plain_end - line.begin();
     if (length == 0 && (length = colour_length(line)) > 0) has_colour = true;
-    if (length == 0) length = character_length(line);
+    if (length == 0) length = utf8_length(line);
     if (length == 0) {
       fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(line[0]));
       line.remove_prefix(1);
