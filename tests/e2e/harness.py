@@ -48,6 +48,12 @@ def shell_code(returncode):
     return 128 - returncode if returncode < 0 else returncode
 
 
+def with_systemd(num_nodes, hybrid=False):
+    """OPTIONS of a class whose nodes have systemd as their first process."""
+    return {layout.node_name(k): HostOptions(systemd=True, hybrid=hybrid)
+            for k in range(1, num_nodes + 1)}
+
+
 class Stream:
     """Collects one pipe in a thread, each line with the time it came."""
 

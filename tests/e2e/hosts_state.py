@@ -11,6 +11,11 @@ import lab
 FOLDERS = ("tmp", "var/tmp", "dev/shm", "run", "root")
 # The testbed's own: what is under /root is the real home, of which only the private layer counts.
 NOT_LISTED = {"run/sshd", "run/lock", "run/keep", "run/over"}
+# Of systemd, its bus and log-ins; a host with systemd has them come and go.
+SYSTEMS_OWN = re.compile(
+    r"^/(run/(systemd|log|host|dbus|udev|credentials|utmp|motd.dynamic|user/\d+/(systemd|bus|gnupg))|"
+    r"(tmp|var/tmp)/systemd-private-)")
+SYSTEM_PROGRAM = re.compile(r"^/usr/lib/(systemd|polkit-1)/|^/usr/bin/dbus-daemon$")
 CACHED_AGENT = re.compile(r"^hvd-agent-[0-9a-f]{16}$")
 # Private folders that may stay when they are empty.
 PARENT_FOLDER = re.compile(r"^(hvdrun.*|jobs|user|\d+|\.cache)$")
@@ -60,13 +65,13 @@ def _listening(init):
     return found
 
 
-def _files(root, skip):
+def _files(root, private_root, skip):
     """Files and folders of the host; private parent folders that are empty do not count."""
     found = set()
     for top in FOLDERS:
-        base = os.path.join(root, "run/over/up" if top == "root" else top)
+        base = private_root if top == "root" else os.path.join(root, top)
         for folder, folders, files in os.walk(base):
-            inside = os.path.relpath(folder, root)
+            inside = os.path.normpath(os.path.join(top, os.path.relpath(folder, base)))
             folders[:] = [f for f in folders if f"{inside}/{f}" not in NOT_LISTED
                           and f"/{inside}/{f}" not in skip]
             found.update(f"/{inside}/{f}" for f in files)
@@ -108,6 +113,8 @@ class HostsState:
             if own is None or host not in (None, own):
                 continue
             environment = lab.environment_of(entry)
+            if own in self.bed.stems and SYSTEM_PROGRAM.match(_link(f"/proc/{entry}/exe")):
+                continue
             if mark is None or f"HVT={mark}".encode() in environment:
                 found.append(self._process(int(entry), own, environment))
         return found
@@ -127,8 +134,12 @@ class HostsState:
             if not os.path.exists(f"/proc/{init}/root/"):  # the test has ended this host
                 continue
             things[name] = _listening(init) | {
-                f"file {path}" for path in _files(self.bed.root_of(name), self.not_theirs)}
+                f"file {path}" for path in self._files_of(name)}
         return Snapshot({p.pid: p for p in self.processes()}, things)
+
+    def _files_of(self, host):
+        files = _files(self.bed.root_of(host), self.bed.private_root_of(host), self.not_theirs)
+        return {f for f in files if host not in self.bed.stems or not SYSTEMS_OWN.match(f)}
 
     def cached_agents(self, host):
         """Paths of the agent programs that were placed on the host, seen from the machine."""

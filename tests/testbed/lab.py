@@ -1,11 +1,12 @@
 """A small cluster on one machine: node1..nodeN and a launching host, each with its own network,
-host name, mounts and process table, each node with a real sshd.
+host name, mounts and process table, each node with a real sshd, on request with systemd.
 
 Everything hangs on the first process of each host: when it is killed, the host's processes, network
 and mounts go with it. All of these carry HVDRUN_TESTBED=FOLDER in their environment, so that an
 interrupted testbed is found again. The machine's own network is never touched.
 """
 
+import dataclasses
 import glob
 import json
 import os
@@ -17,6 +18,7 @@ import tempfile
 import time
 
 import layout
+import systemd_host
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKOUT = os.path.dirname(os.path.dirname(HERE))
@@ -103,6 +105,7 @@ class Testbed:
         self.folder = os.path.realpath(folder)
         self.options = {}
         self.inits = {}
+        self.stems = {}  # of hosts with systemd: what boots it, and lives on while the host is off
         self._children = []  # processes of this testbed that this object started
         state = read_text(os.path.join(self.folder, MARK))
         if state:
@@ -118,10 +121,10 @@ class Testbed:
         self.down()
         names = [layout.node_name(k) for k in range(1, num_nodes + 1)] + [layout.LAUNCHER]
         self.options = {name: (options or {}).get(name) or layout.HostOptions() for name in names}
+        self._check_systemd()
         try:
             self._write_files(names)
-            self._start(names, layout.folders_to_keep([self.folder, CHECKOUT, *keep]),
-                        dies_with_caller)
+            self._start(names, [self.folder, CHECKOUT, *keep], dies_with_caller)
         except BaseException:
             self.down()
             raise
@@ -141,9 +144,17 @@ class Testbed:
         for child in self._children:
             child.wait()
         self._children = []
+        for path in systemd_host.cgroups(self.folder):
+            wait_until(lambda p=path: remove_cgroup(p), 10, f"processes in {path} did not end")
         if os.path.exists(os.path.join(self.folder, MARK)):
             shutil.rmtree(self.folder)
-        self.options, self.inits = {}, {}
+        self.options, self.inits, self.stems = {}, {}, {}
+
+    def _check_systemd(self):
+        for name, options in self.options.items():
+            missing = systemd_host.what_is_missing(options) if options.systemd else ""
+            if missing:
+                raise TestbedError(f"{name} cannot be a host with systemd: {missing}")
 
     def _write_files(self, names):
         if os.path.isdir(self.folder) and os.listdir(self.folder):
@@ -156,18 +167,21 @@ class Testbed:
         self._write("ssh_config", layout.ssh_config(self.folder))
         public = read_text(os.path.join(self.folder, "host_key.pub"))
         self._write("known_hosts", layout.known_hosts(names, public))
+        if any(options.systemd for options in self.options.values()):
+            os.chmod(self.folder, 0o711)  # their users run programs of the shared folder
         for name in names:
             os.mkdir(os.path.join(self.folder, name))
             options = self.options[name]
             self._write(f"{name}/hosts", layout.hosts_file(name, names, options))
             self._write(f"{name}/network", layout.network_commands(name, options))
             self._write(f"{name}/sshd_config",
-                        layout.sshd_config(self.folder, name, options.sshd_lines))
+                        layout.sshd_config(self.folder, name, options))
 
     def _start(self, names, keep, dies_with_caller):
         hosts = {}
         for name in names:
-            hosts[name] = _StartingHost(self.folder, name, keep, dies_with_caller)
+            hosts[name] = _StartingHost(self.folder, name, self._script(name, keep),
+                                        dies_with_caller)
             self._children.append(hosts[name].process)
         for name, host in hosts.items():
             host.wait_ready()
@@ -177,9 +191,23 @@ class Testbed:
             [(name, self.inits[name], self.options[name].interface) for name in names]))
         for host in hosts.values():
             host.plug_in()
+        self.stems = {name: self.inits[name] for name in names if self.options[name].systemd}
         for name in names:
-            wait_until(lambda n=name: self._is_serving(n), START_LIMIT,
-                       f"{name} did not come up: {self._log(name)}")
+            if name in self.stems:
+                self.wait_boot(name)
+            else:
+                wait_until(lambda n=name: self._is_serving(n), START_LIMIT,
+                           f"{name} did not come up: {self._log(name)}")
+
+    def _script(self, name, keep):
+        """The words that make a host of a process in its namespaces."""
+        options = self.options[name]
+        if not options.systemd:
+            return [os.path.join(HERE, "host_init.sh"), self.folder, name,
+                    *layout.folders_to_keep(keep)]
+        return [os.path.join(HERE, "systemd_init.sh"), self.folder, name,
+                systemd_host.cgroup_of(self.folder, name),
+                "hybrid" if options.hybrid else "unified", *layout.outermost(keep)]
 
     def _is_serving(self, name):
         if name == layout.LAUNCHER:
@@ -188,7 +216,7 @@ class Testbed:
 
     def _log(self, name):
         return "".join(read_text(os.path.join(self.folder, name, log))
-                       for log in ("init.log", "sshd.log")).strip()
+                       for log in ("init.log", "sshd.log", "boot.log")).strip()
 
     def _write(self, name, text):
         write_text(os.path.join(self.folder, name), text)
@@ -196,13 +224,15 @@ class Testbed:
     def _save(self):
         """Written to the end in one step: other processes read it at any time."""
         state = {"owner": os.getpid(), "owner_start": start_time_of(os.getpid()),
-                 "options": {n: vars(o) for n, o in self.options.items()}, "inits": self.inits}
+                 "options": {n: vars(o) for n, o in self.options.items()}, "inits": self.inits,
+                 "stems": self.stems}
         self._write(MARK + ".new", json.dumps(state))
         os.rename(os.path.join(self.folder, MARK + ".new"), os.path.join(self.folder, MARK))
 
     def _load(self, state):
         self.options = {n: layout.HostOptions(**o) for n, o in state["options"].items()}
         self.inits = state["inits"]
+        self.stems = state["stems"]
 
     # ---- use --------------------------------------------------------------------------------
 
@@ -215,8 +245,11 @@ class Testbed:
         if host not in self.inits:
             raise TestbedError(f"no host {host!r} in {self.folder}; there are: "
                                f"{' '.join(self.inits) or 'none'}")
-        return ["nsenter", "-t", str(self.inits[host]), "-n", "-u", "-m", "-p", "--",
-                "env", "-C", cwd or "/", *argv]
+        enter = ["nsenter", "-t", str(self.inits[host]), "-n", "-u", "-m", "-p"]
+        if host in self.stems:  # in a group of the host, as all that runs there
+            procs = os.path.join(self._commands_group(host), "cgroup.procs")
+            enter = ["sh", "-c", f'echo $$ >{procs} && exec "$@"', "_", *enter, "-i", "-C"]
+        return [*enter, "--", "env", "-C", cwd or "/", *argv]
 
     def environment(self, base=None):
         environment = dict(os.environ if base is None else base)
@@ -235,14 +268,83 @@ class Testbed:
         """The host's file system, seen from the machine."""
         return f"/proc/{self.inits[host]}/root"
 
+    def private_root_of(self, host):
+        """What was written below /root on the host, seen from the machine."""
+        if host in self.stems:
+            return f"/proc/{self.stems[host]}/root{self.folder}/{host}/disk/upper/root"
+        return f"{self.root_of(host)}/run/over/up"
+
     def set_sshd(self, host, lines):
         """Gives sshd other extra lines. Sessions that exist live on."""
-        self._write(f"{host}/sshd_config", layout.sshd_config(self.folder, host, lines))
+        options = dataclasses.replace(self.options[host], sshd_lines=lines)
+        self._write(f"{host}/sshd_config", layout.sshd_config(self.folder, host, options))
+        if host in self.stems:
+            self.run(host, ["systemctl", "restart", "ssh"])
+            return
         log = os.path.join(self.folder, host, "sshd.log")
         before = read_text(log).count("Server listening")
         self.run(host, ["sh", "-c", f"kill -HUP $(cat {self.folder}/{host}/sshd.pid)"])
         wait_until(lambda: read_text(log).count("Server listening") > before, START_LIMIT,
                    f"sshd of {host} did not take {lines}: {read_text(log)[-500:]}")
+
+    # ---- hosts with systemd -----------------------------------------------------------------
+
+    def _commands_group(self, host):
+        return os.path.join(systemd_host.cgroup_of(self.folder, host), "payload", "testbed.scope")
+
+    def wait_boot(self, host):
+        """Until the host, which begins to boot or to reboot, is up. Its degraded state is told."""
+        old = self.inits[host]
+
+        def process_1():
+            pid = systemd_host.find_process_1(self.stems[host])
+            return pid if pid != old else None
+
+        self.inits[host] = wait_until(process_1, systemd_host.BOOT_LIMIT,
+                                      f"{host} did not boot: {self._log(host)[-2000:]}")
+        os.makedirs(self._commands_group(host), exist_ok=True)
+        state = wait_until(lambda: systemd_host.state_of(lambda words: self.command(host, words)),
+                           systemd_host.BOOT_LIMIT, f"no systemd on {host}: {self._log(host)[-2000:]}")
+        if state not in ("running", "degraded"):
+            raise TestbedError(f"{host} is {state}: {self._log(host)[-2000:]}")
+        self._save()
+
+    def begin_reboot(self, host):
+        """systemd stops all its services; wait_boot() waits for the host's return."""
+        self._end_session_with(host, "reboot")
+
+    def reboot(self, host):
+        self.begin_reboot(host)
+        self.wait_boot(host)
+
+    def shut_down(self, host):
+        """In order; the host is off until power_on()."""
+        self._end_session_with(host, "poweroff")
+        self._wait_off(host)
+
+    def cut_power(self, host):
+        """Every process of the host is gone at once; it is off until power_on()."""
+        os.kill(self.inits[host], signal.SIGKILL)
+        self._wait_off(host)
+
+    def power_on(self, host):
+        if not os.path.exists(os.path.join(self.folder, host, "off")):
+            raise TestbedError(f"{host} is not off")
+        self._write(f"{host}/power", "on\n")
+        self.wait_boot(host)
+
+    def _end_session_with(self, host, verb):
+        """The answer may be cut off by what was asked for."""
+        subprocess.run(self.command(host, ["systemctl", verb]), env=self.environment(),
+                       stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+
+    def _wait_off(self, host):
+        wait_until(lambda: os.path.exists(os.path.join(self.folder, host, "off")),
+                   systemd_host.BOOT_LIMIT, f"{host} did not go off: {self._log(host)[-2000:]}")
+
+    def add_user(self, host, name, uid):
+        """With a home folder and bash."""
+        self.run(host, ["useradd", "-m", "-U", "-u", str(uid), "-s", "/bin/bash", name])
 
     # ---- trouble ----------------------------------------------------------------------------
 
@@ -329,15 +431,15 @@ class Testbed:
 class _StartingHost:
     """A host between its first process and the plugging in of its cable."""
 
-    def __init__(self, folder, name, keep, dies_with_caller):
+    def __init__(self, folder, name, script, dies_with_caller):
         self.name = name
         self.log = os.path.join(folder, name, "init.log")
         self.ready, ready_writer = os.pipe()
         words = ["unshare", "-n", "-u", "-m", "-p", "-f", "--mount-proc", "--kill-child",
-                 "bash", os.path.join(HERE, "host_init.sh"), folder, name, *keep]
+                 "bash", *script]
         if dies_with_caller:
             words = ["setpriv", "--pdeathsig", "KILL", *words]
-        # The pipe is descriptor 3 there, as host_init.sh expects.
+        # The pipe is descriptor 3 there, as the script expects.
         words = ["bash", "-c", f'exec 3>&{ready_writer} {ready_writer}>&-; exec "$@"', "_", *words]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
@@ -371,13 +473,16 @@ def remove_abandoned():
         state = json.loads(read_text(os.path.join(folder, MARK)) or "{}")
         owned = state and start_time_of(state["owner"]) == state["owner_start"]
         if state and not owned and os.path.realpath(folder) not in alive:
-            shutil.rmtree(folder, ignore_errors=True)
+            groups = systemd_host.cgroups(os.path.realpath(folder))
+            if all([remove_cgroup(path) for path in groups]):  # else somebody there is about to end
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def what_is_left():
-    """One line for each process and folder of any testbed."""
+    """One line for each process, group and folder of any testbed."""
     lines = []
     for pid, folder in sorted(processes_of().items()):
         words = read_text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
         lines.append(f"process {pid} of {folder}: {words}")
+    lines += [f"group {path} of {systemd_host.folder_of(path)}" for path in systemd_host.cgroups()]
     return lines + [f"folder {folder}" for folder in sorted(_folders())]

@@ -10,6 +10,7 @@ NETWORK = "10.77.0"
 LAUNCHER = "launcher"
 WRONG_MAC = "02:de:ad:00:00:01"
 BRIDGE_MAC = "02:de:ad:00:00:02"
+CGROUP_PREFIX = "hvdrun-testbed"
 # Folders of which each host has its own, empty (/root: a private layer over the real one).
 PRIVATE = ("/run", "/tmp", "/var/tmp", "/dev/shm", "/root")
 
@@ -22,6 +23,8 @@ class HostOptions:
     docker0: bool = False  # a bridge 172.17.0.1/16 that leads to the host itself, as docker makes
     dead_interface: bool = False  # eth9: up, with an address, reaches nobody
     loopback_name: bool = False  # its hosts file says 127.0.1.1 for its own name, as Debian's does
+    systemd: bool = False  # a whole Debian with systemd as its first process
+    hybrid: bool = False  # that one has its cgroups as v1 and v2, not as v2 alone
     sshd_lines: list = dataclasses.field(default_factory=list)
 
     @staticmethod
@@ -32,11 +35,12 @@ class HostOptions:
             options.interface = value
         elif name == "sshd" and value:
             options.sshd_lines.append(value)
-        elif name in ("docker0", "dead_interface", "loopback_name") and not value:
+        elif name in ("docker0", "dead_interface", "loopback_name", "systemd", "hybrid") \
+                and not value:
             setattr(options, name, True)
         else:
             raise ValueError(f"unknown host option {text!r}; there are interface=NAME, docker0, "
-                             "dead_interface, loopback_name and sshd=LINE")
+                             "dead_interface, loopback_name, systemd, hybrid and sshd=LINE")
 
 
 def node_name(index):
@@ -73,9 +77,12 @@ def known_hosts(names, host_public_key):
     return "".join(f"{name},{address_of(name)} {kind} {key}\n" for name in names)
 
 
-def sshd_config(folder, name, lines):
+def sshd_config(folder, name, options):
     """sshd takes the first value of a keyword, so the extra lines stand in front."""
-    own = (f"HostKey {folder}/host_key\nAuthorizedKeysFile {folder}/key.pub\nUsePAM no\n"
+    lines = options.sshd_lines
+    # With systemd every user can log in, into a session of logind.
+    keys = "/etc/ssh/testbed_keys\nUsePAM yes" if options.systemd else f"{folder}/key.pub\nUsePAM no"
+    own = (f"HostKey {folder}/host_key\nAuthorizedKeysFile {keys}\n"
            f"StrictModes no\nPidFile {folder}/{name}/sshd.pid\nPasswordAuthentication no\n"
            "PermitRootLogin yes\nUseDNS no\n")
     if not any(line.split()[0].lower() == "listenaddress" for line in lines):
@@ -109,11 +116,22 @@ def cable_commands(hosts):
     return "".join(command + "\n" for command in commands)
 
 
+def cgroup_name(folder):
+    """Of the group in which the groups of all systemd hosts of a testbed are."""
+    return CGROUP_PREFIX + folder.replace("/", ":")
+
+
 def folders_to_keep(folders):
     """Those that a private mount would hide, without the ones inside another."""
-    def lies_in(path, top):
-        return path == top or path.startswith(top + "/")
+    return outermost(f for f in map(os.path.realpath, folders)
+                     if any(_lies_in(f, top) for top in PRIVATE))
 
-    hidden = [f for f in dict.fromkeys(os.path.realpath(f) for f in folders)
-              if any(lies_in(f, top) for top in PRIVATE)]
-    return [f for f in hidden if not any(f != g and lies_in(f, g) for g in hidden)]
+
+def outermost(folders):
+    """Without doubles and the ones inside another."""
+    real = list(dict.fromkeys(map(os.path.realpath, folders)))
+    return [f for f in real if not any(f != g and _lies_in(f, g) for g in real)]
+
+
+def _lies_in(path, top):
+    return path == top or path.startswith(top + "/")

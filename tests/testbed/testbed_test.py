@@ -38,7 +38,8 @@ class Layout(unittest.TestCase):
             layout.HostOptions.apply(layout.HostOptions(), "dokcer0")
 
     def test_takes_listen_address_from_the_extra_lines(self):
-        text = layout.sshd_config("/d", "node1", ["ListenAddress 127.0.0.1"])
+        text = layout.sshd_config("/d", "node1",
+                                  layout.HostOptions(sshd_lines=["ListenAddress 127.0.0.1"]))
         self.assertEqual(text.count("ListenAddress"), 1)
 
 
@@ -136,13 +137,64 @@ class Hosts(unittest.TestCase):
         self.assertEqual(self.ssh("node4", "hostname"), (0, "node4"))
 
 
+WITH_SYSTEMD = layout.HostOptions(systemd=True)
+
+
+@unittest.skipIf(os.geteuid() != 0, NEEDS_ROOT)
+class HostsWithSystemd(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.bed = lab.Testbed(lab.new_folder())
+        cls.addClassCleanup(cls.bed.down)
+        started = time.monotonic()
+        cls.bed.up(2, {"node1": WITH_SYSTEMD, "node2": WITH_SYSTEMD}, dies_with_caller=True)
+        print(f"two hosts with systemd up in {time.monotonic() - started:.2f} s")
+        cls.bed.add_user("node1", "alice", 1201)
+
+    def at_node1(self, *words):
+        return self.bed.run("node1", list(words)).strip()
+
+    def test_boots_whole_and_is_reached_as_a_light_host(self):
+        for name in ("node1", "node2"):
+            self.assertEqual(self.bed.run(name, ["systemctl", "is-system-running"]), "running\n")
+            self.assertEqual(self.bed.run(layout.LAUNCHER, ["ssh", name, "hostname"]), name + "\n")
+            self.assertEqual(self.bed.run(name, ["cmp", PROGRAM, PROGRAM]), "")  # the checkout
+
+    def test_what_runs_there_is_in_groups_of_the_host(self):
+        self.assertIn("0::/testbed.scope", self.at_node1("cat", "/proc/self/cgroup"))
+        shown = self.bed.run(layout.LAUNCHER, ["ssh", "alice@node1", "cat /proc/self/cgroup"])
+        self.assertIn("0::/user.slice/user-1201.slice/session-", shown)
+
+    def test_runs_a_unit_as_a_user_and_stops_it(self):
+        self.at_node1("systemd-run", "--unit=nap", "-p", "User=alice", "sleep", "600")
+        pid = self.at_node1("systemctl", "show", "--value", "-p", "MainPID", "nap")
+        self.assertEqual(self.at_node1("stat", "-c", "%U", f"/proc/{pid}"), "alice")
+        self.at_node1("systemctl", "stop", "nap")
+        self.assertNotIn("sleep", self.at_node1("ps", "ax"))
+
+    def test_reboots_with_what_is_on_its_disk_and_nothing_else(self):
+        before = self.bed.inits["node1"]
+        self.at_node1("touch", "/home/alice/kept", "/tmp/lost")
+        self.bed.reboot("node1")
+        self.assertNotEqual(self.bed.inits["node1"], before)
+        self.assertEqual(self.at_node1("sh", "-c", "ls /home/alice /tmp | grep -E 'kept|lost'"),
+                         "kept")
+
+    def test_goes_off_in_order_or_at_once_and_comes_on_again(self):
+        for turn_off in (self.bed.shut_down, self.bed.cut_power):
+            turn_off("node2")
+            self.assertFalse(os.path.exists(f"/proc/{self.bed.inits['node2']}/root/"))
+            self.bed.power_on("node2")
+            self.assertEqual(self.bed.run(layout.LAUNCHER, ["ssh", "node2", "hostname"]), "node2\n")
+
+
 @unittest.skipIf(os.geteuid() != 0, NEEDS_ROOT)
 class Leftovers(unittest.TestCase):
     def test_two_testbeds_live_side_by_side_and_down_leaves_nothing(self):
         beds = [lab.Testbed(lab.new_folder()) for _ in range(2)]
         for bed in beds:
             self.addCleanup(bed.down)
-            bed.up(1, dies_with_caller=True)
+            bed.up(2, {"node2": WITH_SYSTEMD}, dies_with_caller=True)
         beds[0].down()
         self.assertEqual(left_of(beds[0].folder), [])
         self.assertEqual(beds[1].run("launcher", ["ssh", "node1", "hostname"]), "node1\n")
@@ -152,28 +204,35 @@ class Leftovers(unittest.TestCase):
     def test_down_cleans_up_after_an_interrupted_up(self):
         folder = lab.new_folder()
         self.addCleanup(lab.Testbed(folder).down)
-        for moment in (0.12, 0.2, 0.3):
-            up = subprocess.Popen([sys.executable, PROGRAM, "up", folder, "4"])
+        for moment in (0.12, 0.2, 0.3, 0.5):
+            up = subprocess.Popen([sys.executable, PROGRAM, "up", folder, "4", "--host",
+                                   "node4:systemd"])
             time.sleep(moment)
             up.send_signal(signal.SIGKILL)
             up.wait()
             subprocess.run([sys.executable, PROGRAM, "down", folder], check=True)
-            self.assertEqual([line for line in left_of(folder) if line.startswith("process")], [])
+            self.assertEqual([line for line in left_of(folder)
+                              if line.startswith(("process", "group"))], [])
 
     def test_hosts_of_a_killed_caller_end_with_it(self):
         folder = lab.new_folder()
         self.addCleanup(lab.Testbed(folder).down)
         caller = subprocess.Popen(
             [sys.executable, "-c", "import sys, time; sys.path.insert(0, sys.argv[1]); import lab\n"
-             "lab.Testbed(sys.argv[2]).up(1, dies_with_caller=True); print('up', flush=True)\n"
+             "lab.Testbed(sys.argv[2]).up(2, {'node2': lab.layout.HostOptions(systemd=True)},"
+             " dies_with_caller=True)\nprint('up', flush=True)\n"
              "time.sleep(60)", lab.HERE, folder], stdout=subprocess.PIPE, text=True)
         self.assertEqual(caller.stdout.readline(), "up\n")
         caller.kill()
         caller.wait()
         caller.stdout.close()
         lab.wait_until(lambda: not lab.processes_of(folder), 5, "the hosts did not end")
-        lab.remove_abandoned()
-        self.assertFalse(os.path.exists(folder))
+
+        def is_removed():
+            lab.remove_abandoned()
+            return not left_of(folder)
+
+        lab.wait_until(is_removed, 5, f"something stays: {left_of(folder)}")
 
 
 if __name__ == "__main__":
