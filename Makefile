@@ -10,6 +10,7 @@
 #   make asan tsan tidy    the other builds, with their unit tests (tidy: clang-tidy only)
 #   make deps venv         only the Debian packages, only the torch wheel
 #   make install           PREFIX=/usr/local DESTDIR=
+#   make package           the Debian package of nodes and submitting machines: build/hvdrun_*.deb
 #   make clean             removes the build folders; .venv and ccache stay
 
 TRAINING ?= ON
@@ -25,10 +26,10 @@ SANITIZER_ENV := ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=$(CURDIR)
 CTEST := ctest --output-on-failure --no-tests=error
 
 .PHONY: help demo test build programs long fuzz chaos bench asan asan-build tsan tidy deps deps-build venv \
-  configure install clean
+  configure install package clean
 
 help:
-	@sed -n '3,14s/^# \{0,3\}//p' Makefile
+	@sed -n '3,15s/^# \{0,3\}//p' Makefile
 
 demo: programs venv
 	@scripts/demo.sh
@@ -94,6 +95,10 @@ tidy: deps-build
 install: programs
 	@cmake --build build -j $(JOBS) --target hvdrun_docs
 	@scripts/install.sh "$(DESTDIR)$(PREFIX)"
+
+package: configure
+	@cmake --build build -j $(JOBS) --target hvdrun_deb
+	@ls build/hvdrun_*.deb
 
 clean:
 	rm -rf build build-dev build-asan build-tsan build-tidy
