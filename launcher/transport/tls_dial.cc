@@ -8,6 +8,8 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <utility>
 
+#include "launcher/transport/name_lookup.h"
+
 namespace hvd {
 namespace {
 
@@ -25,17 +27,16 @@ class Dialler {
       boost::system::error_code ignored;
       socket.close(ignored);
     });
-    tcp::resolver resolver(dial_.loop);
-    boost::asio::steady_timer limit(dial_.loop, dial_.deadline);
-    const auto found =
-        co_await (resolver.async_resolve(dial_.host, std::to_string(dial_.port), kAwait) ||
-                  limit.async_wait(kAwait));
-    if (found.index() != 0) co_return tl::unexpected(timed_out("the name's resolution"));
-    const auto& [error, addresses] = std::get<0>(found);
-    if (error) co_return make_error("the name cannot be resolved: {}", error.message());
+    auto found =
+        co_await look_up_name(dial_.loop, dial_.opens, dial_.host, dial_.port, dial_.deadline);
+    if (!found) co_return tl::unexpected(timed_out("the name's resolution"));
+    if (!*found) {
+      co_return tl::unexpected(found->error().within("the name cannot be resolved"));
+    }
     enter(Phase::kConnect);
-    const auto connected = co_await (boost::asio::async_connect(socket, addresses, kAwait) ||
-                                     limit.async_wait(kAwait));
+    boost::asio::steady_timer limit(dial_.loop, dial_.deadline);
+    const auto connected =
+        co_await (boost::asio::async_connect(socket, **found, kAwait) || limit.async_wait(kAwait));
     if (connected.index() != 0) co_return tl::unexpected(timed_out("the connection"));
     if (const auto failed = std::get<0>(std::get<0>(connected))) {
       co_return make_error(
