@@ -5,6 +5,7 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -23,6 +24,7 @@ struct OptionRow {
   const char* argument;  // null: a flag
   const char* help;
   std::function<Result<void>(const std::string& value, Options& options)> apply;
+  char letter = 0;  // "-H" beside "--hosts"; 0: none
 };
 
 template <typename Options>
@@ -113,10 +115,16 @@ template <typename Options>
   std::vector<char*> argv;
   for (std::string& word : copies) argv.push_back(word.data());
   argv.push_back(nullptr);
+  constexpr int kFirstRow = 256;  // below it: letters
   std::vector<option> table;
+  std::string letters = "+:";
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    table.push_back({rows[i].name, rows[i].argument == nullptr ? no_argument : required_argument,
-                     nullptr, static_cast<int>(i)});
+    const bool is_flag = rows[i].argument == nullptr;
+    table.push_back({rows[i].name, is_flag ? no_argument : required_argument, nullptr,
+                     kFirstRow + static_cast<int>(i)});
+    if (rows[i].letter == 0) continue;
+    letters += rows[i].letter;
+    if (!is_flag) letters += ':';
   }
   table.push_back({nullptr, 0, nullptr, 0});
   Options options;
@@ -125,13 +133,15 @@ template <typename Options>
   const int argc = static_cast<int>(copies.size());
   while (true) {
     const int at = optind == 0 ? 1 : optind;
-    const int code = getopt_long(argc, argv.data(), "+:", table.data(), nullptr);
+    const int code = getopt_long(argc, argv.data(), letters.c_str(), table.data(), nullptr);
     if (code == -1) break;
     if (code == '?' || code == ':') {
       return tl::unexpected(option_refusal(code, copies[static_cast<std::size_t>(at)], command));
     }
-    auto done =
-        rows[static_cast<std::size_t>(code)].apply(optarg == nullptr ? "" : optarg, options);
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& one) {
+      return code < kFirstRow ? one.letter == code : &one == &rows[code - kFirstRow];
+    });
+    auto done = row->apply(optarg == nullptr ? "" : optarg, options);
     if (!done) return tl::unexpected(done.error());
   }
   if (optind < argc) return tl::unexpected(option_refusal('?', argv[optind], command));
@@ -148,9 +158,9 @@ template <typename Options>
 template <typename Options>
 [[nodiscard]] std::string option_help(const OptionTable<Options>& rows, std::string text) {
   for (const auto& row : rows) {
-    const std::string name =
-        row.argument == nullptr ? row.name : fmt::format("{} {}", row.name, row.argument);
-    text += fmt::format("  --{:<32} {}\n", name, row.help);
+    std::string name = row.letter == 0 ? "--" : fmt::format("-{}, --", row.letter);
+    name += row.argument == nullptr ? row.name : fmt::format("{} {}", row.name, row.argument);
+    text += fmt::format("  {:<34} {}\n", name, row.help);
   }
   return text;
 }

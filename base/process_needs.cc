@@ -49,4 +49,12 @@ Result<void> check_process_needs() {
   return check_threads();
 }
 
+std::uint64_t lift_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlimit lifted{limit.rlim_max, limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &lifted);
+  return limit.rlim_cur;
+}
+
 }  // namespace hvd

@@ -77,16 +77,6 @@ std::uint64_t forbid_own_core() {
   return limit.rlim_cur;
 }
 
-// hvdrun and its agents here hold several descriptors for each node and rank. The ranks get the
-// soft limit of our caller, which is returned.
-std::uint64_t lift_own_descriptors() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  const rlimit lifted{limit.rlim_max, limit.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &lifted);
-  return limit.rlim_cur;
-}
-
 Result<Job::Surroundings> make_surroundings(const Options& options, EnvList environment) {
   Job::Surroundings surroundings;
   const std::string& events = options.records.events;
@@ -97,7 +87,9 @@ Result<Job::Surroundings> make_surroundings(const Options& options, EnvList envi
   }
   surroundings.environment = std::move(environment);
   surroundings.core_limit = forbid_own_core();
-  surroundings.nofile_limit = lift_own_descriptors();
+  // hvdrun and its agents here hold several descriptors for each node and rank; the ranks get the
+  // soft limit of our caller.
+  surroundings.nofile_limit = lift_descriptor_limit();
   return surroundings;
 }
 

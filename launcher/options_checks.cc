@@ -99,14 +99,19 @@ Result<void> check_tls(const Options& options) {
                       "whose user runs the job; leave {}@ out",
                       host.user, host.name, host.user);
   }
-  const TlsFiles files = user_files_in(options.tls_dir);
+  return check_user_files(options.tls_dir).map_error([](const Error& error) {
+    return error.within("--transport tls");
+  });
+}
+
+Result<void> check_user_files(const std::string& folder) {
+  const TlsFiles files = user_files_in(folder);
   for (const std::string& file : {files.key, files.certificate, files.authority}) {
     if (::access(file.c_str(), R_OK) == 0) continue;
-    return make_error(
-        ExitCode::kUsage,
-        "--transport tls: {}: {}; name the folder with --tls-dir, or have one made by "
-        "hvdctl ca issue --user NAME",
-        file, strerror(errno));
+    return make_error(ExitCode::kUsage,
+                      "{}: {}; name the folder with --tls-dir, or have one made by "
+                      "hvdctl ca issue --user NAME",
+                      file, strerror(errno));
   }
   return {};
 }

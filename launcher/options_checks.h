@@ -28,6 +28,9 @@ namespace hvd {
 // --tls-dir belongs to --transport tls, whose files must be there. Looks at them.
 [[nodiscard]] Result<void> check_tls(const Options& options);
 
+// Of a user's folder for TLS: key, certificate and authority can be read.
+[[nodiscard]] Result<void> check_user_files(const std::string& folder);
+
 // Options about ssh where no host and no spare is reached by it.
 void note_unused_ssh_options(Options& options, const ArgvScan& scan);
 

@@ -53,7 +53,7 @@ OptionRow<CaOptions> out_row() {
 }
 
 // One row per action; the table is the options that it takes.
-struct Action {
+struct CaAction {
   const char* word;
   const char* help;
   OptionTable<CaOptions> options;
@@ -270,9 +270,9 @@ Result<std::string> revoke(const CaOptions& options, const CaEnvironment& enviro
                      counted(serials->size(), "certificate"), options.dir);
 }
 
-const std::vector<Action>& actions() {
-  static const std::vector<Action> all = [] {
-    std::vector<Action> rows;
+const std::vector<CaAction>& actions() {
+  static const std::vector<CaAction> all = [] {
+    std::vector<CaAction> rows;
     rows.push_back(
         {"init",
          "make the authority",
@@ -311,7 +311,7 @@ std::string ca_help() {
   std::string text =
       "hvdctl ca ACTION [options]: the private authority by whose certificates hvdrun and the "
       "agents of the nodes know each other\n";
-  for (const Action& action : actions()) {
+  for (const CaAction& action : actions()) {
     text += fmt::format("  {:<8} {}\n", action.word, action.help);
   }
   return text + "hvdctl ca ACTION --help shows the options of each.\n";
@@ -320,7 +320,7 @@ std::string ca_help() {
 Result<std::string> run_ca(const std::vector<std::string>& words,
                            const CaEnvironment& environment) {
   if (words.empty() || words.front() == "--help") return ca_help();
-  for (const Action& action : actions()) {
+  for (const CaAction& action : actions()) {
     if (words.front() != action.word) continue;
     const std::string command = fmt::format("hvdctl ca {}", action.word);
     auto options = parse_options(action.options, command.c_str(),
