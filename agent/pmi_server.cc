@@ -32,7 +32,7 @@ int number_of(std::optional<std::string_view> text, int fallback) {
 }
 
 // What of a client's word may stand in an answer or a sentence.
-std::string shown(std::string_view name) {
+std::string printable(std::string_view name) {
   std::string text;
   for (const char c : name.substr(0, kMaxName / 8)) text += c > ' ' && c <= '~' ? c : '?';
   return text;
@@ -83,7 +83,8 @@ PmiServer::Answer PmiServer::answer(Rank& rank, const PmiCommand& command, PmiSt
     return {};
   }
   if (rank.phase != Phase::kOpen) {
-    close(number, rank, fmt::format("sent the PMI command '{}' outside of MPI", shown(name)), step);
+    close(number, rank, fmt::format("sent the PMI command '{}' outside of MPI", printable(name)),
+          step);
     return {};
   }
   if (name == "put") return answer_put(command);
@@ -120,7 +121,7 @@ PmiServer::Answer PmiServer::answer_query(const PmiCommand& command) const {
   for (const Refusal& refusal : kRefusals) {
     if (name == refusal.command) return std::string(refusal.answer);
   }
-  return fmt::format("cmd={}_result rc=-1 msg=unknown_command", shown(name));
+  return fmt::format("cmd={}_result rc=-1 msg=unknown_command", printable(name));
 }
 
 bool PmiServer::is_ours(const PmiCommand& command) const {
