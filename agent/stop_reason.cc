@@ -14,21 +14,33 @@
 namespace hvd {
 namespace {
 
-// The path of the hierarchy that the service manager arranges: "1:name=systemd:/..." where there is
-// one (cgroup v1, and both at once), else "0::/...".
-std::string_view managers_path(std::string_view cgroups) {
-  std::string_view path;
+// The path in the hierarchy with this list of controllers: "1:name=systemd:/..." is the service
+// manager's where it arranges cgroups v1, "0::/..." where v2. Empty: none.
+std::string_view path_in(std::string_view cgroups, std::string_view hierarchy) {
   while (!cgroups.empty()) {
     const std::string_view line = take_line(cgroups);
     const std::size_t first = line.find(':');
     if (first == std::string_view::npos) continue;
     const std::size_t second = line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    if (controllers == "name=systemd") return line.substr(second + 1);
-    if (controllers.empty()) path = line.substr(second + 1);
+    if (line.substr(first + 1, second - first - 1) == hierarchy) return line.substr(second + 1);
   }
-  return path;
+  return {};
+}
+
+std::optional<OwnUnit> unit_in(std::string_view path) {
+  std::optional<OwnUnit> unit;
+  bool is_of_user = false;
+  while (!path.empty()) {
+    std::string_view folder = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(folder.size() + 1, path.size()));
+    if (folder.starts_with('_')) folder.remove_prefix(1);  // how systemd escapes some names
+    if (folder.ends_with(".scope")) unit.reset();
+    if (!folder.ends_with(".service")) continue;
+    unit = OwnUnit{std::string(folder), is_of_user};
+    if (folder.starts_with("user@")) is_of_user = true;
+  }
+  return unit;
 }
 
 // The next word of a line, blanks around it taken off; empty at the end.
@@ -56,19 +68,9 @@ ProgramQuestion jobs_question(const OwnUnit& unit, EnvList env) {
 }  // namespace
 
 std::optional<OwnUnit> parse_own_unit(std::string_view cgroups) {
-  std::string_view path = managers_path(cgroups);
-  std::optional<OwnUnit> unit;
-  bool is_of_user = false;
-  while (!path.empty()) {
-    std::string_view folder = path.substr(0, path.find('/'));
-    path.remove_prefix(std::min(folder.size() + 1, path.size()));
-    if (folder.starts_with('_')) folder.remove_prefix(1);  // how systemd escapes some names
-    if (folder.ends_with(".scope")) unit.reset();
-    if (!folder.ends_with(".service")) continue;
-    unit = OwnUnit{std::string(folder), is_of_user};
-    if (folder.starts_with("user@")) is_of_user = true;
-  }
-  return unit;
+  // A machine may have both hierarchies, and a container on it a systemd that uses but the second.
+  const auto unit = unit_in(path_in(cgroups, "name=systemd"));
+  return unit ? unit : unit_in(path_in(cgroups, ""));
 }
 
 StopReason parse_stop_reason(std::string_view jobs, std::string_view unit) {
