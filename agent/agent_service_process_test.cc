@@ -86,8 +86,7 @@ class AgentServiceTest : public ::testing::Test {
   // A launcher with a job of its own.
   AgentCalls& add_launcher() {
     AgentCalls& launcher = launchers_.emplace_back();
-    launcher.job_id_ =
-        fmt::format("{:08x}feedbeef01234567{:08x}", launchers_.size(), getpid());
+    launcher.job_id_ = fmt::format("{:08x}feedbeef01234567{:08x}", launchers_.size(), getpid());
     launcher.connect(say(fmt::format("M-{} --stdio --job {} --node 3 --cgroup-root none",
                                      launchers_.size(), launcher.job_id_)));
     EXPECT_THAT(launcher.ready_line_, HasSubstr(fmt::format("M-{} ready ", launchers_.size())));

@@ -63,6 +63,7 @@ Result<void> take_value(AgentArguments& result, std::string_view name, std::stri
 std::optional<AgentArguments::Role> role_of(std::string_view word) {
   if (word == "reap") return AgentArguments::Role::kReap;
   if (word == "serve") return AgentArguments::Role::kListen;
+  if (word == "job") return AgentArguments::Role::kJob;
   if (word == "--stdio") return AgentArguments::Role::kServe;
   return std::nullopt;
 }
@@ -73,8 +74,12 @@ Result<void> check_together(const AgentArguments& arguments) {
   const bool has_job = !arguments.job_id.empty();
   const bool is_reaping = arguments.role == AgentArguments::Role::kReap;
   const bool is_listening = arguments.role == AgentArguments::Role::kListen;
-  if (has_job != arguments.node.has_value() || (is_reaping && !has_job)) {
+  const bool is_job = arguments.role == AgentArguments::Role::kJob;
+  if (has_job != arguments.node.has_value() || ((is_reaping || is_job) && !has_job)) {
     return make_error(ExitCode::kUsage, "give --job ID and --node INDEX together");
+  }
+  if (is_job && (arguments.socket.empty() || !arguments.config_file.empty())) {
+    return make_error(ExitCode::kUsage, "job: give --listen unix:PATH, and no --config");
   }
   if (is_listening && arguments.socket.empty() == arguments.config_file.empty()) {
     return make_error(ExitCode::kUsage,
@@ -84,7 +89,7 @@ Result<void> check_together(const AgentArguments& arguments) {
   if (is_listening && (has_job || arguments.wants_user_scope)) {
     return make_error(ExitCode::kUsage, "serve takes any job: no --job, --node or --user-scope");
   }
-  if (!is_listening && !(arguments.socket.empty() && arguments.config_file.empty())) {
+  if (!is_listening && !is_job && !(arguments.socket.empty() && arguments.config_file.empty())) {
     return make_error(ExitCode::kUsage, "--listen and --config are of hvd-agent serve");
   }
   return {};

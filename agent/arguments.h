@@ -13,8 +13,9 @@
 namespace hvd {
 
 struct AgentArguments {
-  // On the stream that reached the node; a look at a lost job; for all who come to a socket.
-  enum class Role { kServe, kReap, kListen };
+  // On the stream that reached the node; a look at a lost job; for all who come to a socket; of one
+  // job, for an agent that serves.
+  enum class Role { kServe, kReap, kListen, kJob };
   Role role = Role::kServe;
   std::string marker;  // first word of the ready line; empty: no such line (reap only)
   // Whose agent this is. On the command line, so that a later look at the node can tell.
@@ -24,7 +25,7 @@ struct AgentArguments {
   bool wants_user_scope = false;  // may ask the user's systemd for a cgroup
   Nanos grace{};                  // reap: how long agent and shim may still end by themselves
   std::string job_dir;            // reap: the job's folder, removed at the end
-  std::string socket;             // listen: its absolute path
+  std::string socket;             // listen, job: its absolute path
   std::string config_file;        // listen: instead of it
 };
 

@@ -13,6 +13,8 @@ std::optional<Greeting> parse_greeting(std::string_view line) {
   for (std::string word; text >> word;) greeting.words.push_back(std::move(word));
   auto arguments = parse_arguments({greeting.words.begin(), greeting.words.end()});
   if (!arguments || !arguments->node) return std::nullopt;
+  using Role = AgentArguments::Role;
+  if (arguments->role != Role::kServe && arguments->role != Role::kReap) return std::nullopt;
   greeting.arguments = std::move(*arguments);
   greeting.arguments.marker = std::move(marker);
   return greeting;

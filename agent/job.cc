@@ -24,6 +24,8 @@ namespace v1 = hvdrun::v1;
 constexpr auto kVerify = std::chrono::seconds(5);
 constexpr auto kDrain = std::chrono::seconds(2);
 constexpr auto kLeaveMargin = std::chrono::seconds(2);
+// For the launcher's goodbye after its nodes have ended.
+constexpr auto kByeMargin = std::chrono::seconds(5);
 constexpr std::uint64_t kLogWindow = 1u << 20;
 constexpr int kNumServers = 2;
 
@@ -90,6 +92,7 @@ Job::Job(Loop& loop, ShimProcess shim, Config config)
       hang_up_(loop),
       lease_timer_(loop),
       leave_timer_(loop),
+      stop_timer_(loop),
       beat_timer_(loop),
       vitals_timer_(loop),
       entered_(boottime_now()) {}
@@ -118,6 +121,21 @@ void Job::watch_hang_up(int stream) {
 }
 
 void Job::take_stream_end() { handle(JobEvent::kStreamEnd); }
+
+void Job::stop(const std::string& reason) {
+  take_log(LogLevel::kWarning, reason);
+  if (state_ == JobState::kNew) return take_stream_end();
+  if (state_ == JobState::kReady) {
+    service_.finish(ServiceEdge::Ending::kInternal, reason);
+    return take_stream_end();
+  }
+  v1::Stop stop;
+  stop.set_grace_ms(hello_.grace_ms());
+  stop.set_reason(reason);
+  if (state_ == JobState::kRunning) take_stop(stop);
+  const Nanos grace = std::chrono::milliseconds(hello_.grace_ms());
+  stop_timer_.start(grace + kVerify + kByeMargin, [this] { take_stream_end(); });
+}
 
 void Job::take_log(LogLevel level, const std::string& text) {
   if (level > log_level_) return;

@@ -61,6 +61,10 @@ class Job {
   // The stream, or what carries it, has ended.
   void take_stream_end();
 
+  // Somebody else than the launcher ends the job on this node: the ladder, and the launcher is told
+  // why. It still says goodbye, or is not waited for.
+  void stop(const std::string& reason);
+
   // One line of our own log: a notice for the launcher once it has our hello, else stderr.
   void take_log(LogLevel level, const std::string& text);
 
@@ -150,6 +154,7 @@ class Job {
   boost::asio::posix::stream_descriptor hang_up_;
   LimitTimer lease_timer_;  // of the hello, then of the lease
   LimitTimer leave_timer_;
+  LimitTimer stop_timer_;
   LimitTimer beat_timer_;    // runs while the book has a worker
   LimitTimer vitals_timer_;  // runs while ranks are looked at
   std::optional<Leftovers> leftovers_;

@@ -18,15 +18,18 @@
 #include "agent/end_signals.h"
 #include "agent/guard.h"
 #include "agent/job.h"
+#include "agent/job_agent.h"
 #include "agent/kernel_view.h"
 #include "agent/reap.h"
 #include "agent/serve.h"
 #include "agent/shim/shim_main.h"
 #include "agent/shim_process.h"
 #include "agent/stdio_stream.h"
+#include "base/journal.h"
 #include "base/log.h"
 #include "base/parse_number.h"
 #include "base/process_needs.h"
+#include "base/service_manager.h"
 
 namespace hvd {
 namespace {
@@ -39,7 +42,7 @@ constexpr const char* kHelp =
     "Usage: hvd-agent --stdio [--job ID --node INDEX] [--marker TEXT] [--cgroup-root FOLDER]\n"
     "                 [--user-scope]\n"
     "       hvd-agent reap --job ID --node INDEX [--grace-ms N]\n"
-    "       hvd-agent serve --listen unix:PATH [--cgroup-root FOLDER]\n"
+    "       hvd-agent serve --listen unix:PATH | --config FILE [--cgroup-root FOLDER]\n"
     "       hvd-agent --version | --help\n"
     "\n"
     "The part of hvdrun that runs on each node of a job. hvdrun starts it by itself; there is no\n"
@@ -117,8 +120,16 @@ int run_agent(const AgentArguments& arguments, int argc, char** argv) {
     return kFailure;
   }
   CgroupPlace place = find_cgroup_place(arguments, std::vector<std::string>(argv, argv + argc));
-  if (arguments.role == AgentArguments::Role::kListen) {
-    return run_service(arguments, {take_environment(), std::move(place)});
+  const bool is_job = arguments.role == AgentArguments::Role::kJob;
+  if (is_job || arguments.role == AgentArguments::Role::kListen) {
+    auto manager = ServiceManager::take();
+    if (!manager) {
+      log(LogLevel::kError, "{}", manager.error().message);
+      return kFailure;
+    }
+    log_to_journal();
+    return is_job ? run_job_agent(arguments, std::move(place), *manager)
+                  : run_service(arguments, std::move(place), std::move(*manager));
   }
   const auto served = serve(arguments, std::move(place));
   if (served) return 0;

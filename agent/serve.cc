@@ -1,8 +1,10 @@
 #include "agent/serve.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
@@ -13,6 +15,8 @@
 #include "agent/service.h"
 #include "agent/service_socket.h"
 #include "agent/shim/shim_main.h"
+#include "agent/stop_reason.h"
+#include "agent/users.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/plural.h"
@@ -22,6 +26,11 @@ namespace {
 
 // gRPC aborts where it cannot have the few that it begins with.
 constexpr rlim_t kFewestDescriptors = 64;
+// For the jobs to end; a ladder takes as long as its launcher has said.
+constexpr auto kStopLimit = std::chrono::seconds(120);
+constexpr auto kStopMargin = std::chrono::seconds(10);
+constexpr auto kTellAgain = std::chrono::milliseconds(200);
+constexpr std::string_view kObserver = "hvdrun";  // deploy/: the user of hvd-exporter
 
 bool has_descriptors() {
   rlimit limit{};
@@ -66,9 +75,84 @@ std::string places_of(const ServiceConfig& config) {
   return text;
 }
 
+// What the manager of services tells this process is nobody else's.
+EnvList own_environment() {
+  EnvList env = take_environment();
+  std::erase_if(env, [](const auto& entry) { return is_service_manager_variable(entry.first); });
+  return env;
+}
+
+// systemd's RuntimeDirectory= where there is one, and it stays over a restart.
+std::string folder_for_state(const EnvList& env) {
+  const char* const given = getenv("RUNTIME_DIRECTORY");
+  const std::string folders = given == nullptr ? "" : given;
+  if (!folders.empty()) return folders.substr(0, folders.find(':'));
+  if (geteuid() == 0) return "/run/hvdrun";
+  const std::string runtime_dir(env_value(env, "XDG_RUNTIME_DIR"));
+  return runtime_dir.empty() ? fmt::format("/tmp/hvdrun-service-{}", geteuid())
+                             : runtime_dir + "/hvdrun-service";
+}
+
+UniqueFd passed_socket(ServiceManager& manager) {
+  auto sockets = manager.take_sockets();
+  return sockets.empty() ? UniqueFd() : std::move(sockets.front().fd);
+}
+
+// The system user of the exporter may ask about the node; the group of that name opens the socket
+// to him. A system's own users are in its files: this asks no directory.
+std::optional<uid_t> let_observer_in(const std::optional<ServiceSocket>& socket) {
+  if (!socket || geteuid() != 0) return std::nullopt;
+  const auto user = user_in_files(kObserver);
+  const bool is_open = user && chown(socket->path().c_str(), 0, user->gid) == 0 &&
+                       chmod(socket->path().c_str(), 0660) == 0;
+  if (is_open) return user->uid;
+  return std::nullopt;
+}
+
+// Ready now; then that it lives, and what it does.
+Task<void> tell_manager(Loop& loop, Service& service, const ServiceManager& manager) {
+  const auto status = [&service] { return "STATUS=" + counted(service.num_jobs(), "job"); };
+  boost::asio::steady_timer next(loop);
+  for (bool is_ready_told = !manager.is_there(); !is_ready_told;) {
+    is_ready_told = manager.tell("READY=1\n" + status());
+    if (is_ready_told) break;
+    next.expires_after(kTellAgain);
+    co_await next.async_wait(kAwait);
+  }
+  const auto interval = manager.watchdog_interval();
+  while (interval) {
+    next.expires_after(*interval);
+    co_await next.async_wait(kAwait);
+    (void)manager.tell("WATCHDOG=1\n" + status());
+  }
+}
+
+// Jobs run on over a restart; any other end ends them first, in order.
+Task<void> end_service(Loop& loop, Service& service, const ServiceManager& manager, EnvList env,
+                       int number) {
+  log(LogLevel::kInfo, "got signal {}; ending {}", number,
+      counted(service.num_sessions(), "session"));
+  (void)manager.tell("STOPPING=1");
+  if (service.num_jobs() > 0) {
+    StopAnswer answer;
+    if (number == SIGTERM) answer = co_await ask_stop_reason(loop, std::move(env));
+    if (answer.reason == StopReason::kRestart) {
+      log(LogLevel::kInfo, "a restart; left running: {}", counted(service.num_jobs(), "job"));
+    } else {
+      log(LogLevel::kInfo, "stopping {}", counted(service.num_jobs(), "job"));
+      (void)manager.extend_timeout(kStopLimit + kStopMargin);
+      const std::size_t left =
+          co_await service.stop_jobs("the agent was stopped by the service manager",
+                                     std::chrono::steady_clock::now() + kStopLimit);
+      if (left > 0) log(LogLevel::kError, "{} did not end in time", counted(left, "job"));
+    }
+  }
+  service.stop();
+}
+
 }  // namespace
 
-int run_service(const AgentArguments& arguments, Session::Place place) {
+int run_service(const AgentArguments& arguments, CgroupPlace cgroup, ServiceManager manager) {
   set_log_level(LogLevel::kInfo);
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -79,6 +163,7 @@ int run_service(const AgentArguments& arguments, Session::Place place) {
     log(LogLevel::kError, "{}", config.error().message);
     return static_cast<int>(config.error().code);
   }
+  set_log_level(config->log_level);
   std::optional<ServiceSocket> socket;
   if (!config->socket.empty()) {
     auto claimed = ServiceSocket::claim(config->socket);
@@ -88,17 +173,23 @@ int run_service(const AgentArguments& arguments, Session::Place place) {
     }
     socket.emplace(std::move(*claimed));
   }
+  const EnvList env = own_environment();
   Loop loop(1);
-  Service service(loop, std::move(socket), std::move(place));
+  Service::Config setup;
+  setup.file = *config;
+  // Without a file there is nobody whose jobs would have to outlive this agent.
+  if (!arguments.config_file.empty()) setup.folder = folder_for_state(env);
+  setup.listening = passed_socket(manager);
+  setup.observer = let_observer_in(socket);
+  Service service(loop, std::move(socket), {env, std::move(cgroup)}, std::move(setup));
   boost::asio::signal_set signals(loop);
   boost::asio::signal_set hangups(loop);
-  watch_end_signals(signals, [&service, &hangups](int number) {
-    log(LogLevel::kInfo, "got signal {}; ending {}", number,
-        counted(service.num_sessions(), "session"));
+  watch_end_signals(signals, [&](int number) {
     hangups.cancel();
-    service.stop();
+    boost::asio::co_spawn(loop, end_service(loop, service, manager, env, number),
+                          boost::asio::detached);
   });
-  if (const auto started = service.start(*config); !started) {
+  if (const auto started = service.start(); !started) {
     log(LogLevel::kError, "{}", started.error().message);
     return 1;
   }
@@ -108,6 +199,7 @@ int run_service(const AgentArguments& arguments, Session::Place place) {
     boost::asio::co_spawn(loop, reload_on_hangup(hangups, service, arguments),
                           boost::asio::detached);
   }
+  boost::asio::co_spawn(loop, tell_manager(loop, service, manager), boost::asio::detached);
   log(LogLevel::kInfo, "serving at {} as pid {}", places_of(*config), getpid());
   loop.run();
   return 0;

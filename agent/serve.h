@@ -4,11 +4,13 @@
 #pragma once
 
 #include "agent/arguments.h"
-#include "agent/session.h"
+#include "agent/cgroup_place.h"
+#include "base/service_manager.h"
 
 namespace hvd {
 
 // The exit code for main: 0 after a signal, when all jobs have been ended.
-[[nodiscard]] int run_service(const AgentArguments& arguments, Session::Place place);
+[[nodiscard]] int run_service(const AgentArguments& arguments, CgroupPlace cgroup,
+                              ServiceManager manager);
 
 }  // namespace hvd

@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <boost/asio/write.hpp>
 #include <utility>
 
+#include "agent/front_line.h"
 #include "agent/own_children.h"
-#include "agent/peer_user.h"
+#include "base/first_line.h"
 #include "base/log.h"
 
 namespace hvd {
@@ -18,20 +20,30 @@ namespace {
 
 // Without a free descriptor the connection would be reported again and again.
 constexpr auto kPause = std::chrono::milliseconds(100);
+constexpr auto kGreetingLimit = std::chrono::seconds(10);
 
 }  // namespace
 
-Service::Service(Loop& loop, std::optional<ServiceSocket> socket, Session::Place place)
+Service::Service(Loop& loop, std::optional<ServiceSocket> socket, Session::Place place,
+                 Config config)
     : loop_(loop),
       socket_(std::move(socket)),
       listener_(loop),
-      tls_(loop, [this](UniqueFd stream,
-                        const std::string& who) { begin_session(std::move(stream), who); }),
+      config_(std::move(config)),
+      refusals_(loop),
       place_(std::move(place)) {}
 
-Result<void> Service::start(const ServiceConfig& config) {
-  if (config.tls) {
-    if (auto started = tls_.start(config); !started) return started;
+Result<void> Service::start() {
+  if (!config_.folder.empty()) {
+    desk_.emplace(loop_, FrontDesk::Place{config_.folder, place_.node_env}, config_.file,
+                  refusals_);
+    if (auto opened = desk_->open(); !opened) return opened;
+  }
+  if (desk_ && config_.file.tls) {
+    tls_.emplace(loop_, *desk_, refusals_);
+    if (auto started = tls_->start(config_.file, std::move(config_.listening)); !started) {
+      return started;
+    }
   }
   if (!socket_) return {};
   boost::system::error_code ignored;
@@ -41,7 +53,16 @@ Result<void> Service::start(const ServiceConfig& config) {
 }
 
 Result<void> Service::reload(const ServiceConfig& config) {
-  return config.tls ? tls_.reload(config) : Result<void>();
+  if (tls_ && config.tls) {
+    if (auto loaded = tls_->reload(config); !loaded) return loaded;
+  }
+  if (desk_) desk_->reload(config);
+  return {};
+}
+
+Task<std::size_t> Service::stop_jobs(const std::string& reason, SteadyTime limit) {
+  if (!desk_) co_return 0;
+  co_return co_await desk_->stop_all(reason, limit);
 }
 
 Task<void> Service::accept() {
@@ -62,22 +83,54 @@ bool Service::take_connection() {
   UniqueFd stream(accept4(socket_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!stream.is_valid()) return errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
   const auto peer = peer_user(stream.get());
-  if (peer && is_served(peer->uid, geteuid())) {
-    begin_session(std::move(stream), fmt::format("pid {} (uid {})", peer->pid, peer->uid));
+  const bool is_known = peer && (is_served(peer->uid, geteuid()) || peer->uid == config_.observer);
+  if (is_known) {
+    boost::asio::co_spawn(loop_, meet(std::move(stream), *peer), boost::asio::detached);
     return true;
   }
-  log(LogLevel::kWarning, "refused pid {} (uid {}): only user {} and root are served",
-      peer ? peer->pid : 0, peer ? peer->uid : 0, geteuid());
+  const std::string who =
+      fmt::format("pid {} (uid {})", peer ? peer->pid : 0, peer ? peer->uid : 0);
+  refusals_.write(who, {{"HVDRUN_EVENT", "refused"}, {"HVDRUN_PEER", who}},
+                  fmt::format("refused {}: only user {} and root are served", who, geteuid()));
   const std::string why = fmt::format("hvd-agent serves user {} and root only\n", geteuid());
   [[maybe_unused]] const ssize_t n =
       ::send(stream.get(), why.data(), why.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   return true;
 }
 
-void Service::begin_session(UniqueFd stream, const std::string& who) {
+// A launcher says its line at once.
+Task<void> Service::meet(UniqueFd stream, PeerUser peer) {
+  auto line = co_await await_first_line(loop_, stream.get(), kMaxGreetingBytes, kGreetingLimit);
+  const bool is_question = line && is_control_line(*line);
+  const bool is_observer = !is_served(peer.uid, geteuid());
+  if (is_question && desk_) {
+    co_await answer(std::move(stream), peer, std::move(*line));
+  } else if (is_question) {
+    begin_session(std::move(stream), fmt::format("pid {} (uid {})", peer.pid, peer.uid),
+                  make_error("this agent was started without --config, and answers no questions"));
+  } else if (!is_observer && !is_stopping_) {
+    begin_session(std::move(stream), fmt::format("pid {} (uid {})", peer.pid, peer.uid),
+                  std::move(line));
+  }
+}
+
+Task<void> Service::answer(UniqueFd stream, PeerUser peer, std::string line) {
+  ++desk_->counters().connections;
+  Visitor visitor;
+  visitor.client = fmt::format("uid {} of this machine", peer.uid);
+  visitor.address = fmt::format("pid {}", peer.pid);
+  visitor.local =
+      is_served(peer.uid, geteuid()) ? Visitor::Local::kOwner : Visitor::Local::kObserver;
+  visitor.socket = stream.get();
+  const FrontAnswer answer = co_await desk_->serve(std::move(visitor), std::move(line));
+  boost::asio::posix::stream_descriptor out(loop_, stream.release());
+  co_await boost::asio::async_write(out, boost::asio::buffer(answer.line), kAwait);
+}
+
+void Service::begin_session(UniqueFd stream, const std::string& who, Result<std::string> line) {
   const std::uint64_t id = ++last_id_;
   const auto made = sessions_.try_emplace(id, loop_, std::move(stream), who, place_);
-  boost::asio::co_spawn(loop_, made.first->second.run(),
+  boost::asio::co_spawn(loop_, made.first->second.run(std::move(line)),
                         [this, id](const std::exception_ptr&) { end_session(id); });
 }
 
@@ -96,7 +149,7 @@ void Service::stop() {
   boost::system::error_code ignored;
   listener_.close(ignored);
   if (socket_) socket_->close();
-  tls_.close();
+  if (tls_) tls_->close();
   for (auto& [id, session] : sessions_) session.stop();
   if (sessions_.empty()) loop_.stop();
 }

@@ -1,8 +1,8 @@
 #include "agent/service_config.h"
 
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -68,24 +68,112 @@ struct Reader {
     return {};
   }
 
-  Result<void> take_clients(const YAML::Node& node) {
-    const auto names = texts(node, "clients");
-    if (!names) return tl::unexpected(names.error());
-    for (const auto& [name, place] : *names) {
+  // Names of users, of certificates or of the machine.
+  Result<std::vector<std::string>> names(const YAML::Node& node, const std::string& key) const {
+    const auto all = texts(node, key);
+    if (!all) return tl::unexpected(all.error());
+    std::vector<std::string> names;
+    for (const auto& [name, place] : *all) {
       if (!is_identity_name(name)) {
-        return wrong(place, fmt::format("\"{}\" is no name of a user in a certificate", name));
+        return wrong(place, fmt::format("{}: \"{}\" is no name of a user", key, name));
       }
-      config.clients.push_back(name);
+      names.push_back(name);
+    }
+    return names;
+  }
+
+  Result<unsigned> count(const YAML::Node& node, const std::string& key) const {
+    const auto number = node.IsScalar() ? parse_number<unsigned>(node.Scalar()) : std::nullopt;
+    if (!number || *number == 0) return wrong(node, key + " is a whole number from 1 on");
+    return *number;
+  }
+
+  Result<void> take_clients(const YAML::Node& node) {
+    if (!node.IsMap()) {
+      const auto all = names(node, "clients");
+      if (!all) return tl::unexpected(all.error());
+      for (const std::string& name : *all) config.clients.try_emplace(name);
+      return {};
+    }
+    for (const auto& entry : node) {
+      const auto name = names(entry.first, "clients");
+      if (!name) return tl::unexpected(name.error());
+      const auto [rule, is_new] = config.clients.try_emplace(name->front());
+      if (!is_new) return wrong(entry.first, fmt::format("{} stands twice", name->front()));
+      if (auto taken = take_rule(entry.second, rule->second); !taken) return taken;
+    }
+    return {};
+  }
+
+  Result<void> take_rule(const YAML::Node& node, ClientRule& rule) const {
+    if (node.IsNull()) return {};
+    if (!node.IsMap()) return wrong(node, "what a client may is written as {run_as: [build]}");
+    for (const auto& entry : node) {
+      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      if (key == "run_as") {
+        auto users = names(entry.second, key);
+        if (!users) return tl::unexpected(users.error());
+        rule.run_as = std::move(*users);
+      } else if (key == "max_jobs") {
+        const auto most = count(entry.second, key);
+        if (!most) return tl::unexpected(most.error());
+        rule.max_jobs = *most;
+      } else {
+        return wrong(entry.first, fmt::format("a client has no key {}; the keys are run_as and "
+                                              "max_jobs",
+                                              key));
+      }
+    }
+    return {};
+  }
+
+  Result<void> take_admins(const YAML::Node& node) {
+    const auto all = names(node, "admins");
+    if (!all) return tl::unexpected(all.error());
+    config.admins = {all->begin(), all->end()};
+    return {};
+  }
+
+  Result<void> take_max_jobs(const YAML::Node& node) {
+    const auto most = count(node, "max_jobs");
+    if (!most) return tl::unexpected(most.error());
+    config.max_jobs = *most;
+    return {};
+  }
+
+  Result<void> take_busy_gpus(const YAML::Node& node) {
+    const std::string word = node.IsScalar() ? node.Scalar() : "";
+    if (word != "refuse" && word != "wait") return wrong(node, "busy_gpus is refuse or wait");
+    config.waits_for_gpus = word == "wait";
+    return {};
+  }
+
+  Result<void> take_log_level(const YAML::Node& node) {
+    const std::string word = node.IsScalar() ? node.Scalar() : "";
+    if (word == "warning") {
+      config.log_level = LogLevel::kWarning;
+    } else if (word == "debug") {
+      config.log_level = LogLevel::kDebug;
+    } else if (word != "info") {
+      return wrong(node, "log_level is warning, info or debug");
     }
     return {};
   }
 
   Result<void> take(const YAML::Node& key, const YAML::Node& value) {
-    if (key.Scalar() == "listen") return take_listen(value);
-    if (key.Scalar() == "tls") return take_tls(value);
-    if (key.Scalar() == "clients") return take_clients(value);
-    return wrong(
-        key, fmt::format("there is no key {}; the keys are listen, tls and clients", key.Scalar()));
+    using Taker = Result<void> (Reader::*)(const YAML::Node&);
+    static const std::map<std::string_view, Taker> kKeys = {
+        {"listen", &Reader::take_listen},       {"tls", &Reader::take_tls},
+        {"clients", &Reader::take_clients},     {"admins", &Reader::take_admins},
+        {"max_jobs", &Reader::take_max_jobs},   {"busy_gpus", &Reader::take_busy_gpus},
+        {"log_level", &Reader::take_log_level},
+    };
+    const auto found = kKeys.find(key.Scalar());
+    if (found != kKeys.end()) return (this->*found->second)(value);
+    std::vector<std::string_view> names;
+    for (const auto& [name, taker] : kKeys) names.push_back(name);
+    return wrong(key, fmt::format("there is no key {}; the keys are {}", key.Scalar(),
+                                  fmt::join(names, ", ")));
   }
 
   Result<void> take_all(const YAML::Node& document) {

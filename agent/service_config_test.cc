@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Key;
 
 TEST(ServiceConfig, SaysWhereAndWho) {
   const auto config = parse_service_config(
@@ -21,10 +22,27 @@ TEST(ServiceConfig, SaysWhereAndWho) {
   EXPECT_EQ(config->tls->address, "::");
   EXPECT_EQ(config->tls->port, 50451);
   EXPECT_EQ(config->tls_folder, "/etc/hvdrun/tls");
-  EXPECT_THAT(config->clients, ElementsAre("alice", "bob.b"));
+  EXPECT_THAT(config->clients, ElementsAre(Key("alice"), Key("bob.b")));
   const auto small = parse_service_config("listen: unix:/a\n", "agent.yaml");
   ASSERT_TRUE(small);
   EXPECT_FALSE(small->tls);
+}
+
+TEST(ServiceConfig, SaysWhatEachMayDo) {
+  const auto config = parse_service_config(
+      "listen: unix:/a\nclients:\n  alice: {}\n  bob:\n  ci: {run_as: [build, train], max_jobs: "
+      "4}\n"
+      "admins: carol\nmax_jobs: 8\nbusy_gpus: wait\nlog_level: debug\n",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_THAT(config->clients, ElementsAre(Key("alice"), Key("bob"), Key("ci")));
+  EXPECT_THAT(config->clients.at("ci").run_as, ElementsAre("build", "train"));
+  EXPECT_EQ(config->clients.at("ci").max_jobs, 4);
+  EXPECT_EQ(config->clients.at("bob").max_jobs, std::nullopt);
+  EXPECT_THAT(config->admins, ElementsAre("carol"));
+  EXPECT_EQ(config->max_jobs, 8);
+  EXPECT_TRUE(config->waits_for_gpus);
+  EXPECT_EQ(config->log_level, LogLevel::kDebug);
 }
 
 TEST(ServiceConfig, ErrorsHaveTheirLineAndRemedy) {
@@ -41,7 +59,14 @@ TEST(ServiceConfig, ErrorsHaveTheirLineAndRemedy) {
       {"listen: tls:0.0.0.0:1\nclients: a\n", "f: to listen with TLS it needs tls:"},
       {"listen: tls:0.0.0.0:1\ntls: /t\n", "f: nobody may come by TLS"},
       {"listen: unix:/a\ntls: t\n", "f:2: tls is the absolute path"},
-      {"listen: unix:/a\nclients: [a, b/c]\n", "f:2: \"b/c\" is no name"},
+      {"listen: unix:/a\nclients: [a, b/c]\n", "f:2: clients: \"b/c\" is no name"},
+      {"listen: unix:/a\nclients:\n  a: {runas: b}\n", "f:3: a client has no key runas"},
+      {"listen: unix:/a\nclients:\n  a: {}\n  a: {}\n", "f:4: a stands twice"},
+      {"listen: unix:/a\nclients: {a: b}\n", "f:2: what a client may is written as"},
+      {"listen: unix:/a\nclients: {a: {max_jobs: 0}}\n", "f:2: max_jobs is a whole number"},
+      {"listen: unix:/a\nmax_jobs: many\n", "f:2: max_jobs is a whole number"},
+      {"listen: unix:/a\nbusy_gpus: no\n", "f:2: busy_gpus is refuse or wait"},
+      {"listen: unix:/a\nlog_level: [a]\n", "f:2: log_level is warning"},
       {"tls: /t\n", "f: it says nowhere to listen"},
       {"- a\n", "f:1: a list of KEY: VALUE lines is wanted"},
       {"listen: [unix:/a\n", "f:2: "},

@@ -1,14 +1,9 @@
 #include "agent/session.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include <array>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <string_view>
 #include <utility>
 
 #include "agent/own_children.h"
@@ -18,24 +13,7 @@
 #include "base/log.h"
 
 namespace hvd {
-namespace {
-
 using boost::asio::posix::stream_descriptor;
-
-// A launcher says its line at once.
-constexpr auto kGreetingLimit = std::chrono::seconds(10);
-
-Result<std::string> whole_line(std::string text) {
-  if (text.empty()) return make_error("no word came");
-  const std::size_t end = text.find('\n');
-  // More than the line would be bytes that were meant for gRPC: nobody sends them before our
-  // answer.
-  if (end + 1 != text.size()) return make_error("what came is no greeting of an hvdrun");
-  text.pop_back();
-  return text;
-}
-
-}  // namespace
 
 Session::Session(Loop& loop, UniqueFd stream, std::string who, const Place& place)
     : loop_(loop),
@@ -45,8 +23,7 @@ Session::Session(Loop& loop, UniqueFd stream, std::string who, const Place& plac
       stream_(std::move(stream)),
       is_job_over_(loop) {}
 
-Task<void> Session::run() {
-  const auto line = co_await read_greeting();
+Task<void> Session::run(Result<std::string> line) {
   if (!line) {
     refuse(line.error().message);
     co_return;
@@ -64,26 +41,6 @@ Task<void> Session::run() {
   } else {
     co_await run_job();
   }
-}
-
-// What has come until the end of a line, of the stream or of the time.
-Task<Result<std::string>> Session::read_greeting() {
-  using namespace boost::asio::experimental::awaitable_operators;
-  stream_descriptor descriptor(loop_, stream_.get());
-  boost::asio::steady_timer limit(loop_, kGreetingLimit);
-  std::string text;
-  std::array<char, kMaxGreetingBytes> buffer;
-  while (text.find('\n') == std::string::npos && text.size() < kMaxGreetingBytes) {
-    const auto first = co_await (descriptor.async_wait(stream_descriptor::wait_read, kAwait) ||
-                                 limit.async_wait(kAwait));
-    if (first.index() != 0) break;
-    const ssize_t size = ::recv(stream_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (size <= 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(size));
-  }
-  (void)descriptor.release();
-  co_return whole_line(std::move(text));
 }
 
 Task<void> Session::run_job() {

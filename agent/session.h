@@ -1,5 +1,6 @@
-// One launcher on one connection to an agent that serves: its greeting, then one job of its own, or
-// a reap. Its end, whatever the reason, is the end of that job and touches no other session.
+// One launcher on one connection to the unix socket of an agent that serves: its greeting has been
+// read, what follows is one job of its own, or a reap. Its end, whatever the reason, is the end of
+// that job and touches no other session.
 //
 // Lifecycle: made with the connection, run() once; destroyed after run() has returned. Thread: the
 // loop's.
@@ -28,8 +29,8 @@ class Session {
   // is not owned and outlives this.
   Session(Loop& loop, UniqueFd stream, std::string who, const Place& place);
 
-  // Returns when the job is over and nothing of it is left here.
-  [[nodiscard]] Task<void> run();
+  // `line`: the greeting. Returns when the job is over and nothing of it is left here.
+  [[nodiscard]] Task<void> run(Result<std::string> line);
 
   // As if the connection had ended: the job climbs its ladder, and run() returns after it.
   void stop();
@@ -38,7 +39,6 @@ class Session {
   [[nodiscard]] std::string summary() const;
 
  private:
-  [[nodiscard]] Task<Result<std::string>> read_greeting();
   [[nodiscard]] Task<void> run_job();
   [[nodiscard]] Task<void> run_reap();
   void refuse(const std::string& why);

@@ -2,11 +2,12 @@
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
 #include <utility>
 
+#include "agent/greeting.h"
 #include "base/log.h"
-#include "base/stream_pair.h"
 
 namespace hvd {
 namespace {
@@ -15,14 +16,51 @@ using boost::asio::ip::tcp;
 using namespace boost::asio::experimental::awaitable_operators;
 
 constexpr auto kHandshakeLimit = std::chrono::seconds(10);
+constexpr auto kGoodbyeLimit = std::chrono::seconds(1);
 // Without a free descriptor the connection would be reported again and again.
 constexpr auto kPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Result<void> TlsEdge::start(const ServiceConfig& config) {
+class TlsEdge::Stranger {
+ public:
+  Stranger(TlsEdge& edge, std::string address) : edge_(edge), address_(std::move(address)) {
+    ++edge_.num_strangers_;
+    ++edge_.strangers_[address_];
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  ~Stranger() {
+    --edge_.num_strangers_;
+    if (--edge_.strangers_[address_] == 0) edge_.strangers_.erase(address_);
+  }
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+ private:
+  TlsEdge& edge_;
+  const std::string address_;
+};
+
+Result<void> TlsEdge::start(const ServiceConfig& config, UniqueFd listening) {
   if (auto loaded = reload(config); !loaded) return loaded;
-  const TcpPlace& place = *config.tls;
+  if (listening.is_valid()) {
+    sockaddr_storage at{};
+    socklen_t size = sizeof at;
+    boost::system::error_code error;
+    if (getsockname(listening.get(), reinterpret_cast<sockaddr*>(&at), &size) != 0 ||
+        (at.ss_family != AF_INET && at.ss_family != AF_INET6)) {
+      return make_error("the socket that the service manager has passed is no TCP socket");
+    }
+    acceptor_.assign(at.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), listening.release(), error);
+    if (error) return make_error("the passed socket cannot be used: {}", error.message());
+  } else if (auto listens = listen(*config.tls); !listens) {
+    return listens;
+  }
+  boost::asio::co_spawn(loop_, accept(), boost::asio::detached);
+  return {};
+}
+
+Result<void> TlsEdge::listen(const TcpPlace& place) {
   boost::system::error_code error;
   const tcp::endpoint at(boost::asio::ip::make_address(place.address, error), place.port);
   if (!error) acceptor_.open(at.protocol(), error);
@@ -33,19 +71,16 @@ Result<void> TlsEdge::start(const ServiceConfig& config) {
   }
   if (!error) acceptor_.bind(at, error);
   if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
-  if (error) {
-    return make_error("cannot listen at {} port {}: {}", place.address, place.port,
-                      error.message());
-  }
-  boost::asio::co_spawn(loop_, accept(), boost::asio::detached);
-  return {};
+  if (!error) return {};
+  return make_error("cannot listen at {} port {}: {}", place.address, place.port, error.message());
 }
 
 Result<void> TlsEdge::reload(const ServiceConfig& config) {
   auto context = make_tls_context(node_files_in(config.tls_folder), TlsEnd::kServer);
   if (!context) return tl::unexpected(context.error());
   context_ = std::move(*context);
-  clients_ = {config.clients.begin(), config.clients.end()};
+  clients_ = config.admins;
+  for (const auto& [name, rule] : config.clients) clients_.insert(name);
   return {};
 }
 
@@ -70,19 +105,23 @@ Task<void> TlsEdge::accept() {
     const auto peer = socket.remote_endpoint(gone);
     if (gone) continue;
     const std::string address = peer.address().to_string();
-    if (num_strangers_ >= kMostStrangers || strangers_[address] >= kMostOfOneAddress) {
-      log(LogLevel::kWarning, "refused {}: too many connections that have not shown who they are",
-          address);
+    ++desk_.counters().connections;
+    const auto of_address = strangers_.find(address);
+    if (num_strangers_ >= kMostStrangers ||
+        (of_address != strangers_.end() && of_address->second >= kMostOfOneAddress)) {
+      refuse(address, "too many connections that have not shown who they are");
       continue;  // closes it
     }
-    ++num_strangers_;
-    ++strangers_[address];
-    boost::asio::co_spawn(loop_, meet(std::move(socket), address),
-                          [this, address](const std::exception_ptr&) {
-                            --num_strangers_;
-                            if (--strangers_[address] == 0) strangers_.erase(address);
-                          });
+    boost::asio::co_spawn(loop_,
+                          meet(std::move(socket), std::make_unique<Stranger>(*this, address)),
+                          boost::asio::detached);
   }
+}
+
+void TlsEdge::refuse(const std::string& address, const std::string& why) {
+  ++desk_.counters().connections_refused;
+  refusals_.write(address, {{"HVDRUN_EVENT", "refused"}, {"HVDRUN_PEER", address}},
+                  fmt::format("refused {}: {}", address, why));
 }
 
 Result<std::string> TlsEdge::user_of(SSL* session) const {
@@ -96,8 +135,9 @@ Result<std::string> TlsEdge::user_of(SSL* session) const {
   return name;
 }
 
-Task<void> TlsEdge::meet(Socket socket, std::string address) {
+Task<void> TlsEdge::meet(Socket socket, std::unique_ptr<Stranger> stranger) {
   const auto context = context_;  // another one may come meanwhile
+  const std::string address = stranger->address();
   TlsPump::Stream stream(std::move(socket), *context);
   boost::asio::steady_timer limit(loop_, kHandshakeLimit);
   const auto done =
@@ -105,18 +145,14 @@ Task<void> TlsEdge::meet(Socket socket, std::string address) {
                 limit.async_wait(kAwait));
   if (is_closed_) co_return;
   if (done.index() != 0) {
-    log(LogLevel::kWarning, "refused {}: no TLS handshake in {}", address,
-        format_duration(kHandshakeLimit));
-    co_return;
+    co_return refuse(address, "no TLS handshake in " + format_duration(kHandshakeLimit));
   }
   if (const auto failed = std::get<0>(std::get<0>(done))) {
-    log(LogLevel::kWarning, "refused {}: TLS: {}", address,
-        handshake_failure(stream.native_handle(), failed));
-    co_return;
+    co_return refuse(address, "TLS: " + handshake_failure(stream.native_handle(), failed));
   }
   const auto user = user_of(stream.native_handle());
   if (!user) {
-    log(LogLevel::kWarning, "refused {}: {}", address, user.error().message);
+    refuse(address, user.error().message);
     const std::string why = fmt::format("refused: {}\n", user.error().message);
     co_await (boost::asio::async_write(stream, boost::asio::buffer(why), kAwait) ||
               limit.async_wait(kAwait));
@@ -125,13 +161,38 @@ Task<void> TlsEdge::meet(Socket socket, std::string address) {
   }
   boost::system::error_code ignored;
   stream.lowest_layer().set_option(tcp::no_delay(true), ignored);
-  auto pair = make_stream_pair();
-  if (!pair) {
-    log(LogLevel::kError, "{} cannot be served: {}", *user, pair.error().message);
+  stream.lowest_layer().set_option(boost::asio::socket_base::keep_alive(true), ignored);
+  Visitor visitor;
+  visitor.client = *user;
+  visitor.address = address;
+  visitor.socket = stream.lowest_layer().native_handle();
+  visitor.say = [&stream](std::string text) -> Task<void> {
+    co_await boost::asio::async_write(stream, boost::asio::buffer(text), kAwait);
+  };
+  std::string line;
+  const auto said =
+      co_await (boost::asio::async_read_until(
+                    stream, boost::asio::dynamic_buffer(line, kMaxGreetingBytes), '\n', kAwait) ||
+                limit.async_wait(kAwait));
+  if (said.index() != 0) co_return refuse(address, "it has said nothing");
+  const auto [error, size] = std::get<0>(said);
+  // More than the line would be bytes that nobody sends before our answer.
+  if (error || size != line.size()) co_return refuse(address, "what came is no line of an hvdrun");
+  line.pop_back();
+  if (num_served_ >= kMostServed) co_return refuse(address, "too many are being answered");
+  stranger.reset();
+  ++num_served_;
+  FrontAnswer answer = co_await desk_.serve(std::move(visitor), std::move(line));
+  --num_served_;
+  const auto [failed, written] =
+      co_await boost::asio::async_write(stream, boost::asio::buffer(answer.line), kAwait);
+  if (failed) co_return;
+  if (answer.carried.is_valid()) {
+    TlsPump::start(context, std::move(stream), std::move(answer.carried));
     co_return;
   }
-  TlsPump::start(context, std::move(stream), std::move(pair->second));
-  take_(std::move(pair->first), fmt::format("{} ({})", *user, address));
+  limit.expires_after(kGoodbyeLimit);
+  co_await (stream.async_shutdown(kAwait) || limit.async_wait(kAwait));
 }
 
 }  // namespace hvd

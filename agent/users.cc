@@ -8,6 +8,7 @@
 #include "agent/program_answer.h"
 #include "base/lines.h"
 #include "base/parse_number.h"
+#include "base/read_file.h"
 #include "base/shown.h"
 
 namespace hvd {
@@ -122,6 +123,16 @@ Result<void> check_run_as(const User& user, bool is_named_explicitly) {
         shown(shell));
   }
   return {};
+}
+
+Result<User> user_in_files(std::string_view name) {
+  const std::string users = read_small_file("/etc/passwd");
+  const std::string start = std::string(name) + ":";
+  for (std::string_view rest = users; !rest.empty();) {
+    const std::string_view line = take_line(rest);
+    if (line.starts_with(start)) return parse_passwd(line, name);
+  }
+  return make_error("{} is not in /etc/passwd", name);
 }
 
 }  // namespace hvd

@@ -37,6 +37,10 @@ inline constexpr Nanos kUserQuestionLimit = std::chrono::seconds(5);
 // Errors: no user of this name, a directory that does not answer, getent's own.
 [[nodiscard]] Task<Result<User>> find_user(Loop& loop, EnvList env, std::string name);
 
+// The user in the machine's own file, without asking anybody; an error if it has none of this name,
+// which says nothing of the other directories.
+[[nodiscard]] Result<User> user_in_files(std::string_view name);
+
 // The first uid of people (login.defs(5), UID_MIN).
 inline constexpr uid_t kFirstUid = 1000;
 

@@ -1,5 +1,7 @@
 #include "launcher/gpu_choice.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/blanks.h"
@@ -81,5 +83,25 @@ EnvList selected_gpus_env(const HostSpec& host) {
 }
 
 EnvList one_gpu_env(const std::string& gpu) { return {{kVisible, gpu}, {"LOCAL_RANK", "0"}}; }
+
+std::string gpu_claim(const HostSpec& host, const std::optional<std::string>& inherited,
+                      std::size_t num_ranks) {
+  std::vector<std::string> chosen = host.gpus;
+  if (chosen.empty() && inherited) {
+    auto devices = visible_devices(*inherited);
+    if (!devices) return "all";
+    chosen = std::move(*devices);
+    if (chosen.empty()) return "none";
+  }
+  if (chosen.empty()) {
+    if (num_ranks == 0) return "all";
+    for (std::size_t i = 0; i < num_ranks; ++i) chosen.push_back(std::to_string(i));
+  }
+  const bool are_numbers = std::all_of(chosen.begin(), chosen.end(), [](const std::string& one) {
+    return parse_number<std::uint32_t>(one).has_value();
+  });
+  // An id of a GPU or of a part of one tells nothing of which others it excludes.
+  return are_numbers ? fmt::format("{}", fmt::join(chosen, ",")) : "all";
+}
 
 }  // namespace hvd

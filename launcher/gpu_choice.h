@@ -40,4 +40,11 @@ struct NodeGpus {
 [[nodiscard]] EnvList selected_gpus_env(const HostSpec& host);
 [[nodiscard]] EnvList one_gpu_env(const std::string& gpu);
 
+// What a job asks of an agent that books GPUs, before that has told anything: "all", "none" or
+// numbers. Without a choice of the user the ranks have as many as they are, from the first on.
+// `num_ranks` is 0 as long as nobody knows.
+[[nodiscard]] std::string gpu_claim(const HostSpec& host,
+                                    const std::optional<std::string>& inherited,
+                                    std::size_t num_ranks);
+
 }  // namespace hvd

@@ -150,7 +150,8 @@ class Job {
   void tell_reached() const;
   [[nodiscard]] bool check_preflight();
   [[nodiscard]] bool settle_plan();
-  [[nodiscard]] bool settle_gpus();  // job_gpus.cc
+  [[nodiscard]] bool settle_gpus();
+  [[nodiscard]] std::string gpu_claim_of(const Node& node) const;  // job_gpus.cc
   void fail_start(const Error& error);
   void spawn_all();
   [[nodiscard]] v1::Spawn spawn_for(const Node& node) const;

@@ -25,4 +25,13 @@ bool Job::settle_gpus() {
   return true;
 }
 
+std::string Job::gpu_claim_of(const Node& node) const {
+  auto visible = find_env(options_.env, "CUDA_VISIBLE_DEVICES");
+  if (!visible) {
+    visible = find_env(filter_launcher_env(environment_, options_.env_request.rules),
+                       "CUDA_VISIBLE_DEVICES");
+  }
+  return gpu_claim(node.host, visible, node.ranks.size());
+}
+
 }  // namespace hvd

@@ -138,6 +138,12 @@ Task<void> Job::reach(Node& node) {
   request.target = {node.index, node.host.name, node.host.user, node.host.port, node.host.key};
   request.deadline = start_deadline_;
   request.agent_words = words_for_agent(node);
+  if (transport_for(options_, node.host) == TransportKind::kTls) {
+    request.agent_words.insert(request.agent_words.end(), {"--gpus", gpu_claim_of(node)});
+    if (!node.host.user.empty()) {
+      request.agent_words.insert(request.agent_words.end(), {"--user", node.host.user});
+    }
+  }
   request.on_phase = [&node](Phase phase) { node.phases.enter(phase, boottime_now()); };
   auto connection = co_await transport_of(node, transports_).open(std::move(request));
   if (!connection) {

@@ -92,13 +92,6 @@ Result<void> check_tls(const Options& options) {
                       "--tls-dir is used by --transport tls only; add --transport tls or leave "
                       "--tls-dir out");
   }
-  for (const HostSpec& host : options.hosts) {
-    if (host.user.empty()) continue;
-    return make_error(ExitCode::kUsage,
-                      "{}@{}: with --transport tls the certificate says who you are, and the agent "
-                      "whose user runs the job; leave {}@ out",
-                      host.user, host.name, host.user);
-  }
   return check_user_files(options.tls_dir).map_error([](const Error& error) {
     return error.within("--transport tls");
   });

@@ -72,6 +72,12 @@ class Fields {
   std::string wrong_;
 };
 
+bool is_job_id(std::string_view text) {
+  constexpr std::size_t kDigits = 32;
+  return text.size() == kDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 Answer<JobStatus> job_of(const Json& json) {
   JobStatus job;
   Fields fields(json);
@@ -90,12 +96,6 @@ Answer<JobStatus> job_of(const Json& json) {
 }
 
 }  // namespace
-
-bool is_job_id(std::string_view text) {
-  constexpr std::size_t kDigits = 32;
-  return text.size() == kDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 Answer<std::string> take_answer(std::string_view line, std::string_view marker) {
   constexpr std::string_view kRefused = "refused: ";

@@ -44,8 +44,6 @@ struct NodeStatus {
   std::vector<JobStatus> jobs;
 };
 
-[[nodiscard]] bool is_job_id(std::string_view text);
-
 // `line` without its end: the JSON of an "ok". "refused: TEXT" is what strangers are told, before
 // any line of theirs is read.
 [[nodiscard]] Answer<std::string> take_answer(std::string_view line, std::string_view marker);

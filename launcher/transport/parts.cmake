@@ -10,7 +10,7 @@ add_library(hvdrun_transport STATIC
   transport/pump.cc transport/pump_link.cc transport/rsh_words.cc transport/ssh_auth.cc
   transport/ssh_config_scan.cc transport/ssh_dial.cc transport/ssh_host_key.cc transport/ssh_job.cc
   transport/ssh_keys.cc transport/ssh_login.cc transport/ssh_paths.cc transport/ssh_session.cc
-  transport/ssh_transport.cc transport/tls_transport.cc)
+  transport/ssh_transport.cc transport/tls_transport.cc transport/tls_words.cc)
 add_library(hvdrun::transport ALIAS hvdrun_transport)
 target_link_libraries(hvdrun_transport PUBLIC hvdrun::base hvdrun_tls_dial
                       PRIVATE hvdrun::flags PkgConfig::LIBSSH OpenSSL::SSL)

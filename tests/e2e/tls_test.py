@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import time
 
 import harness
 from harness import lab
@@ -27,7 +28,8 @@ class Tls(harness.EndToEnd):
         for host in HOSTS:
             self.ca("issue", "--node", host, "--out", self.at(host))
             lab.write_text(self.at(f"{host}.yaml"),
-                           f"listen: tls:0.0.0.0:{PORT}\ntls: {self.at(host)}\nclients: [alice]\n")
+                           f"listen: tls:0.0.0.0:{PORT}\ntls: {self.at(host)}\n"
+                           "clients: {alice: {run_as: root}}\n")
             self.start_agent(host)
 
     def at(self, name):
@@ -38,7 +40,8 @@ class Tls(harness.EndToEnd):
         self.assertEqual(run.wait(10), 0, run.report())
 
     def start_agent(self, host):
-        agent = self.on_host(host, AGENT, "serve", "--config", self.at(f"{host}.yaml"))
+        agent = self.on_host(host, AGENT, "serve", "--config", self.at(f"{host}.yaml"),
+                             env={"RUNTIME_DIRECTORY": self.at(f"{host}.run")})
         self.agents[host] = agent
         self.addCleanup(self.stop_agent, agent)
         self.assertTrue(agent.err.find("serving at", 10), agent.err.text)
@@ -65,7 +68,9 @@ class Tls(harness.EndToEnd):
         self.assert_last_line(run, r"rank 3 \(node2, pid \d+\) exited with code 5")
         self.assertIn(["3 node2"], run.rank_lines().values())
         for host in HOSTS:
-            self.assertTrue(self.agents[host].err.find(r"session 1 of alice \([\d.]+\), job [0-9a-f]{32} node \d: bye", 5))
+            err = self.agents[host].err
+            self.assertTrue(err.find(r"job [0-9a-f]{32} node \d of alice \([\d.]+\) runs as user root", 5), err.text)
+            self.assertTrue(err.find(r"job [0-9a-f]{32} node \d: bye after", 5), err.text)
 
     def test_output_is_whole(self):
         run = self.by_tls("-H", "node1:2,node2:2", "seq", 20000)
@@ -73,15 +78,53 @@ class Tls(harness.EndToEnd):
         for lines in run.rank_lines().values():
             self.assertEqual(lines, [str(i) for i in range(1, 20001)])
 
-    def test_an_agent_that_is_killed_loses_its_job_and_the_node_is_named(self):
+    def job_agents(self, host):
+        return [p.pid for p in self.state.processes(host=host) if p.words.split()[1:2] == ["job"]]
+
+    def counting(self, *words):
+        """Two ranks that count to 300 within some seconds, through whatever happens meanwhile."""
+        run = self.start("--transport", "tls", "--tls-dir", self.at("alice"), "-v", "-H", "node1:1,node2:1", *words,
+                         "bash", "-c", "for ((i = 0; i < 300; ++i)); do echo $i; sleep 0.02; done")
+        self.wait_workers(2, run)
+        return run
+
+    def assert_counted(self, run):
+        self.assert_code(run, 0)
+        for lines in run.rank_lines().values():
+            self.assertEqual(lines, [str(i) for i in range(300)])
+
+    def test_a_job_outlives_the_agent_that_serves(self):
+        run = self.counting()
+        for _ in range(3):
+            self.agents["node2"].signal(signal.SIGKILL)
+            self.agents["node2"].process.wait(5)
+            time.sleep(0.3)
+            self.start_agent("node2")
+            self.assertTrue(self.agents["node2"].err.find("job [0-9a-f]{32} node 1 of alice runs on", 5))
+        run.wait(30)
+        self.assert_counted(run)
+        self.assert_says(run, "node2: connected again after")
+
+    def test_a_job_agent_that_is_killed_loses_its_job_and_the_node_is_named(self):
         run = self.start("--transport", "tls", "--tls-dir", self.at("alice"), "-H", "node1:1,node2:1", "--grace", 1,
                          "sleep", 600)
         self.wait_workers(2, run)
-        self.agents["node2"].signal(signal.SIGKILL)
+        [agent] = self.job_agents("node2")
+        os.kill(agent, signal.SIGKILL)
         run.wait(20)
         self.assert_code(run, 125)
-        self.assert_last_line(run, "node node2 was lost")
+        self.assert_last_line(run, "node node2 was lost: .*the job's agent has gone")
         self.assertEqual(self.workers(), {})
+
+    def test_a_stop_of_the_agent_ends_its_jobs_and_says_so(self):
+        run = self.start("--transport", "tls", "--tls-dir", self.at("alice"), "-H", "node1:1,node2:1", "bash", "-c",
+                         "trap 'echo saved; exit 0' TERM; sleep 600 & wait")
+        self.wait_workers(2, run)
+        self.agents["node2"].signal(signal.SIGTERM)
+        run.wait(20)
+        self.assert_code(run, 125)
+        self.assert_last_line(run, "node2.*the agent was stopped by the service manager")
+        self.assertEqual([lines for lines in run.rank_lines().values()], [["saved"]] * 2)
 
     def test_who_is_nobody_is_refused_before_anything_is_read(self):
         self.ca("issue", "--user", "eve", "--out", self.at("eve"))

@@ -1,0 +1,237 @@
+#include "agent/job_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <filesystem>
+#include <utility>
+
+#include "agent/job_agent.h"
+#include "agent/own_children.h"
+#include "agent/peer_user.h"
+#include "base/log.h"
+
+namespace hvd {
+namespace {
+
+constexpr auto kLookAgain = std::chrono::milliseconds(2);
+constexpr std::string_view kSystemdRun = "/usr/bin/systemd-run";
+
+std::vector<std::string> agent_command(const JobPlaceConfig& config, const JobRecord& record,
+                                       const std::vector<std::string>& words) {
+  std::vector<std::string> command = {
+      config.program, "job",
+      "--job",        record.job_id,
+      "--node",       std::to_string(record.node),
+      "--listen",     fmt::format("unix:{}/{}/{}", config.folder, record.name(), kJobSocketName)};
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+// In a session of its own, without a descriptor of ours but standard error.
+int spawn_apart(const std::vector<std::string>& command, const std::vector<std::string>& env,
+                pid_t* pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes,
+                                pointers(command).data(), pointers(env).data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+}  // namespace
+
+Task<void> keep_child(Loop& loop, pid_t pid) {
+  const OwnChild child(loop, pid);
+  boost::asio::posix::stream_descriptor ended(loop,
+                                              static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  co_await ended.async_wait(boost::asio::posix::stream_descriptor::wait_read, kAwait);
+  waitpid(pid, nullptr, WNOHANG);
+}
+
+bool may_start_units() {
+  struct stat info {};
+  return geteuid() == 0 && lstat("/run/systemd/system", &info) == 0 && S_ISDIR(info.st_mode) &&
+         access(kSystemdRun.data(), X_OK) == 0;
+}
+
+std::string unit_of(const JobRecord& record) {
+  return fmt::format("hvdrun-job-{}.service", record.name());
+}
+
+std::vector<std::string> unit_command(const JobPlaceConfig& config, const JobRecord& record,
+                                      const std::vector<std::string>& words) {
+  // Ordered behind the agent that serves, so that a shutdown ends the job first and its launcher
+  // can still be told. KillMode=mixed: SIGTERM is for the agent, which ends its ranks in order.
+  std::vector<std::string> command = {std::string(kSystemdRun),
+                                      "--quiet",
+                                      "--collect",
+                                      "--no-ask-password",
+                                      "--unit=" + unit_of(record),
+                                      "--slice=hvdrun.slice",
+                                      "--service-type=notify",
+                                      "--description=Job " + record.job_id + " of hvdrun"};
+  for (const std::string& property :
+       {"User=" + record.user, std::string("WorkingDirectory=/"), std::string("KillMode=mixed"),
+        std::string("TimeoutStartSec=30"), std::string("TimeoutStopSec=60"),
+        std::string("After=hvd-agent.service"), std::string("Delegate=yes"),
+        std::string("TasksMax=infinity"), std::string("LimitMEMLOCK=infinity"),
+        std::string("LimitNOFILE=1048576"), std::string("LimitCORE=0:infinity"),
+        std::string("OOMPolicy=continue"), std::string("NoNewPrivileges=yes"),
+        "RuntimeDirectory=hvdrun/jobs/" + record.name(), std::string("RuntimeDirectoryMode=0700"),
+        "LogExtraFields=HVDRUN_JOB_ID=" + record.job_id,
+        fmt::format("LogExtraFields=HVDRUN_NODE={}", record.node),
+        std::string("SyslogIdentifier=hvd-agent")}) {
+    command.insert(command.end(), {"-p", property});
+  }
+  command.push_back("--");
+  const std::vector<std::string> agent = agent_command(config, record, words);
+  command.insert(command.end(), agent.begin(), agent.end());
+  return command;
+}
+
+struct JobPlace::Start {
+  std::unique_ptr<OutsideProgram> program;
+  std::string said;
+  std::string how;  // it ended; empty: it has not
+};
+
+std::string JobPlace::folder_of(const JobRecord& record) const {
+  return config_.folder + "/" + record.name();
+}
+
+Task<Result<UniqueFd>> JobPlace::start(const JobRecord& record,
+                                       const std::vector<std::string>& words, SteadyTime deadline) {
+  const auto start = std::make_shared<Start>();
+  auto begun = record.unit.empty() ? start_child(record, words) : start_unit(record, words, start);
+  if (!begun) co_return tl::unexpected(begun.error());
+  boost::asio::steady_timer pause(loop_);
+  while (true) {
+    auto reached = reach(record);
+    if (reached || !reached.error().may_retry) co_return reached;
+    if (!start->how.empty() && start->how != kEndedWell) {
+      co_return make_error("systemd-run {}: {}", start->how, start->said);
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      co_return make_error("the job's agent did not come up in time: {}", reached.error().message);
+    }
+    pause.expires_after(kLookAgain);
+    co_await pause.async_wait(kAwait);
+  }
+}
+
+// The program is kept by its own handlers until it has ended.
+Result<void> JobPlace::start_unit(const JobRecord& record, const std::vector<std::string>& words,
+                                  const std::shared_ptr<Start>& start) {
+  OutsideProgram::Request request;
+  request.executable = kSystemdRun;
+  request.words = unit_command(config_, record, words);
+  request.env = config_.env;
+  request.cwd = "/";
+  auto program = OutsideProgram::start(
+      loop_, request,
+      {[start](std::string_view bytes) { start->said += std::string(bytes.substr(0, 500)); },
+       [start](const std::string& how) {
+         start->how = how;
+         while (start->said.ends_with('\n')) start->said.pop_back();
+         start->program.reset();
+       }});
+  if (!program) return tl::unexpected(program.error());
+  start->program = std::move(*program);
+  return {};
+}
+
+Result<void> JobPlace::start_child(const JobRecord& record,
+                                   const std::vector<std::string>& words) const {
+  if (auto made = make_own_folder(folder_of(record), 0700); !made) return made;
+  std::vector<std::string> env;
+  for (const auto& [name, value] : config_.env) env.push_back(name + "=" + value);
+  pid_t pid = 0;
+  const int error = spawn_apart(agent_command(config_, record, words), env, &pid);
+  if (error != 0) return make_error("cannot start the job's agent: {}", strerror(error));
+  boost::asio::co_spawn(loop_, keep_child(loop_, pid), boost::asio::detached);
+  return {};
+}
+
+Result<UniqueFd> JobPlace::reach(const JobRecord& record) const {
+  const auto missing = [](int why) {
+    return tl::unexpected(
+        Error{fmt::format("nobody listens: {}", strerror(why)), ExitCode::kInfrastructure, true});
+  };
+  const std::string path = folder_of(record);
+  const UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.is_valid() && errno == ENOENT) return missing(errno);
+  struct stat info {};
+  if (!folder.is_valid() || fstat(folder.get(), &info) != 0 || info.st_uid != record.uid) {
+    return make_error("{} is not the folder of {}", path, record.user);
+  }
+  const UniqueFd at(
+      openat(folder.get(), std::string(kJobSocketName).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!at.is_valid() || fstat(at.get(), &info) != 0) return missing(errno);
+  if (!S_ISSOCK(info.st_mode)) return make_error("{}/{} is no socket", path, kJobSocketName);
+  UniqueFd connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // The very socket that was looked at, whatever has its name by now.
+  fmt::format_to_n(address.sun_path, sizeof address.sun_path - 1, "/proc/self/fd/{}", at.get());
+  if (!connection.is_valid() ||
+      ::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address)) {
+    return missing(errno);
+  }
+  const auto peer = peer_user(connection.get());
+  if (!peer || peer->uid != record.uid) {
+    return make_error("uid {} listens at {}/{}, which is {}'s", peer ? peer->uid : 0, path,
+                      kJobSocketName, record.user);
+  }
+  return connection;
+}
+
+std::vector<std::string> JobPlace::names() const {
+  std::vector<std::string> all;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(config_.folder, error)) {
+    all.push_back(entry.path().filename().string());
+  }
+  return all;
+}
+
+// A unit's folder is systemd's to remove; that of a plain child ours. Not below: the folder is the
+// user's, and what else he may have put there he keeps.
+void JobPlace::clear(const JobRecord& record) const {
+  if (!record.unit.empty()) return;
+  unlink(fmt::format("{}/{}", folder_of(record), kJobSocketName).c_str());
+  rmdir(folder_of(record).c_str());
+}
+
+}  // namespace hvd

@@ -1,0 +1,78 @@
+// Where the agents of jobs live: each in a process of its own, below the folder of jobs, in a unit
+// of systemd as its user, or, where there is no systemd to ask, as a child in a session of its own.
+// Either outlives the agent that serves.
+//
+// Thread: the loop's.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/job_record.h"
+#include "agent/outside_program.h"
+#include "base/loop.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "proto/worker_env.h"
+
+namespace hvd {
+
+struct JobPlaceConfig {
+  std::string folder;        // of jobs: ID-NODE/agent.sock below it
+  std::string program;       // this one
+  bool has_systemd = false;  // and we are root
+  EnvList env;               // of a plain child
+};
+
+// Whether this machine was started by systemd, and we may ask it for units.
+[[nodiscard]] bool may_start_units();
+
+// "hvdrun-job-ID-NODE.service"
+[[nodiscard]] std::string unit_of(const JobRecord& record);
+
+// Pure: what starts the job's agent as a unit. `words` are more words for it.
+[[nodiscard]] std::vector<std::string> unit_command(const JobPlaceConfig& config,
+                                                    const JobRecord& record,
+                                                    const std::vector<std::string>& words);
+
+// Reaps a child once it has ended; until then it is nobody's stray (own_children.h).
+[[nodiscard]] Task<void> keep_child(Loop& loop, pid_t pid);
+
+class JobPlace {
+ public:
+  JobPlace(Loop& loop, JobPlaceConfig config) : loop_(loop), config_(std::move(config)) {}
+
+  [[nodiscard]] bool has_systemd() const { return config_.has_systemd; }
+
+  // Returns once the job's agent takes connections: one of them.
+  [[nodiscard]] Task<Result<UniqueFd>> start(const JobRecord& record,
+                                             const std::vector<std::string>& words,
+                                             SteadyTime deadline);
+
+  // A connection to the job's agent. Who listens there must be the job's user, and nothing on the
+  // way a link. An error's may_retry: nobody listens (any more).
+  [[nodiscard]] Result<UniqueFd> reach(const JobRecord& record) const;
+
+  // Names of folders in which jobs may be.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+  // What a job's agent has left of its folder.
+  void clear(const JobRecord& record) const;
+
+ private:
+  struct Start;  // of a unit, under way
+
+  [[nodiscard]] std::string folder_of(const JobRecord& record) const;
+  [[nodiscard]] Result<void> start_unit(const JobRecord& record,
+                                        const std::vector<std::string>& words,
+                                        const std::shared_ptr<Start>& start);
+  [[nodiscard]] Result<void> start_child(const JobRecord& record,
+                                         const std::vector<std::string>& words) const;
+
+  Loop& loop_;
+  const JobPlaceConfig config_;
+};
+
+}  // namespace hvd
