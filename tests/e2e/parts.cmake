@@ -46,6 +46,7 @@ if(TARGET hvdrun)
   hvdrun_e2e(footprint TIMEOUT 120 LONG_TIMEOUT 600)
   hvdrun_e2e(service TIMEOUT 180 LONG_TIMEOUT 1200)
   hvdrun_e2e(tls TIMEOUT 120)
+  hvdrun_e2e(hvdctl TIMEOUT 120)
   if(NOT HVDRUN_SANITIZE)
     # On hosts with systemd, with the Debian package of this build.
     hvdrun_e2e(systemd TIMEOUT 240 LONG_TIMEOUT 1800)
