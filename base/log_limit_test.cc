@@ -1,16 +1,13 @@
 #include "base/log_limit.h"
 
-#include <gmock/gmock.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include "base/limited_log.h"
 
 namespace hvd {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ElementsAre;
 
 using Told = std::vector<std::pair<std::string, std::size_t>>;
 
@@ -84,35 +81,6 @@ TEST(LogLimit, ALongKeyIsShortened) {
   const std::string key(1 << 20, 'k');
   EXPECT_EQ(num_admitted(limit, key, 2, seconds(0)), 1);
   EXPECT_EQ(told(limit.take_ended(seconds(10))), (Told{{std::string(128, 'k'), 1}}));
-}
-
-TEST(LimitedLog, TellsWhatWasHeldBackWhenTheWindowEnds) {
-  std::vector<std::string> lines;
-  set_log_sink([&](LogLevel, std::string_view text) { lines.emplace_back(text); });
-  Loop loop;
-  LimitedLog refusals(loop, LogLevel::kWarning, "refused", "HVDRUN_PEER",
-                      {.lines_of_one = 1, .lines_of_all = 2, .window = milliseconds(20)});
-  for (const char* peer : {"a\n", "a\n", "b", "a\n", "c"}) {
-    refusals.log(peer, {{"HVDRUN_PEER", peer}}, "refused {}: no TLS", peer);
-  }
-  EXPECT_THAT(lines, ElementsAre("refused a\\x0a: no TLS", "refused b: no TLS"));
-  lines.clear();
-  loop.run();
-  EXPECT_THAT(lines,
-              ElementsAre("refused a\\x0a: 2 more in 0.02 s", "refused others: 1 more in 0.02 s"));
-  lines.clear();
-  refusals.log("a", {}, "refused a");
-  EXPECT_THAT(lines, ElementsAre("refused a"));
-  refusals.log("a", {}, "refused a");
-  lines.clear();
-  refusals.end();
-  EXPECT_THAT(lines, ElementsAre("refused a: 1 more in 0.02 s"));
-  refusals.log("a", {}, "refused a again");
-  EXPECT_EQ(lines.size(), 2U);
-  loop.restart();
-  EXPECT_EQ(loop.run_for(seconds(5)), 1U) << "the handler of the limit that was taken back";
-  EXPECT_EQ(lines.size(), 2U);
-  set_log_sink(nullptr);
 }
 
 }  // namespace
