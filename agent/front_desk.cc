@@ -353,7 +353,8 @@ FrontAnswer FrontDesk::reap_job(const Visitor& visitor, const FrontLine& line) {
   }
   auto pair = make_stream_pair();
   if (!pair) return refused(visitor, line, pair.error().message);
-  std::vector<std::string> words = line.words;
+  std::vector<std::string> words = {"reap"};
+  words.insert(words.end(), line.words.begin(), line.words.end());
   words.insert(words.end(), {"--job", line.job_id, "--node", std::to_string(line.node), "--marker",
                              line.marker});
   auto reap = start_reap(words, pair->second.get());
