@@ -171,6 +171,7 @@ class Job {
   bool is_hello_answered_ = false;
   bool is_finished_seen_ = false;
   bool has_launcher_said_bye_ = false;
+  std::string stopped_by_;  // by whom but the launcher
   std::string job_dir_;
   UniqueFd job_dir_lock_;                        // says that it is in use
   std::string timeline_dir_;                     // empty: none is wanted

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kFailure = 1;
 // What is still on its way to the launcher when the job is over.
-constexpr auto kFlushLimit = std::chrono::seconds(3);
+constexpr auto kFlushLimit = std::chrono::seconds(1);
 
 // What the manager of services tells this process is not the ranks'.
 EnvList ranks_environment() {
@@ -46,8 +46,9 @@ class JobAgent {
     auto pair = make_stream_pair();
     if (!pair) return tl::unexpected(pair.error());
     ResumableStream::Handlers handlers;
-    handlers.on_broken = [](const std::string& why) {
+    handlers.on_broken = [this](const std::string& why) {
       log(LogLevel::kInfo, "the connection to the launcher has broken: {}", why);
+      if (is_job_over_) loop_.stop();
     };
     handlers.on_over = [this](const std::string& why) {
       if (!why.empty()) log(LogLevel::kError, "{}", why);
@@ -80,7 +81,7 @@ class JobAgent {
   // The servers are down; the launcher takes what is left, if it is there.
   void end() {
     is_job_over_ = true;
-    if (stream_->is_over()) return loop_.stop();
+    if (!stream_->is_attached()) return loop_.stop();
     flush_limit_.start(kFlushLimit, [this] { loop_.stop(); });
   }
 

@@ -178,6 +178,7 @@ void Job::take_finished(v1::Finished&& finished) {
   }
   v1::ControlReply reply;
   *reply.mutable_finished() = std::move(finished);
+  reply.mutable_finished()->set_stopped_by(stopped_by_);
   if (gpu_memory_.can_compare()) {
     gpu_memory_.look_after([this, reply](const std::vector<std::string>& sentences) mutable {
       for (const std::string& sentence : sentences) reply.mutable_finished()->add_remains(sentence);

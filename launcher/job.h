@@ -203,6 +203,7 @@ class Job {
   void on_link_closed(Node& node, const std::string& why);
   void lose(Node& node, const std::string& why);
   void add_lost_cause(const Node& node, std::string why);
+  void add_node_cause(CauseKind kind, const Node& node, std::string why);
   void watch_exit_timeout();
   Task<void> keep_exit_timeout();
 

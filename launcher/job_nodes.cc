@@ -145,7 +145,10 @@ void Job::on_finished(Node& node, v1::Finished finished) {
   node.finished = std::move(finished);
   // Ranks that the node stopped by itself, because it had not heard us for the lease, are no
   // failure of theirs; but the job is not done.
-  if (!node.is_stop_sent && node.num_succeeded < node.ranks.size() && !first_cause_->is_open()) {
+  if (!node.finished->stopped_by().empty() && !node.is_stop_sent) {
+    add_node_cause(CauseKind::kNodeStopped, node, node.finished->stopped_by());
+  } else if (!node.is_stop_sent && node.num_succeeded < node.ranks.size() &&
+             !first_cause_->is_open()) {
     add_lost_cause(node, "it stopped its ranks by itself" +
                              (node.last_notice.empty() ? "" : ": " + node.last_notice));
   }
@@ -278,8 +281,12 @@ void Job::lose(Node& node, const std::string& why) {
 }
 
 void Job::add_lost_cause(const Node& node, std::string why) {
+  add_node_cause(CauseKind::kNodeLost, node, std::move(why));
+}
+
+void Job::add_node_cause(CauseKind kind, const Node& node, std::string why) {
   Cause cause;
-  cause.kind = CauseKind::kNodeLost;
+  cause.kind = kind;
   cause.node = node.index;
   cause.host = node.host.label();
   cause.time = boottime_now();

@@ -48,6 +48,7 @@ int class_of(const Cause& cause) {
     case CauseKind::kStalled:
       return 1;
     case CauseKind::kNodeLost:
+    case CauseKind::kNodeStopped:
       return 3;
     case CauseKind::kTimeout:
     case CauseKind::kStartTimeout:
@@ -206,6 +207,7 @@ bool is_job_broken(const Cause& cause) {
     case CauseKind::kSignalled:
     case CauseKind::kFailedToStart:
     case CauseKind::kNodeLost:
+    case CauseKind::kNodeStopped:
     case CauseKind::kStartFailed:
     case CauseKind::kRegistration:
     case CauseKind::kStalled:
@@ -239,6 +241,7 @@ int exit_code(const Cause* cause) {
     case CauseKind::kStartTimeout:
       return static_cast<int>(ExitCode::kTimeout);
     case CauseKind::kNodeLost:
+    case CauseKind::kNodeStopped:
     case CauseKind::kExitTimeout:
       return static_cast<int>(ExitCode::kInfrastructure);
     case CauseKind::kStdoutGone:
@@ -258,7 +261,7 @@ bool FirstCause::add(Cause cause, Nanos now) {
       is_open() && has_followers_only() && is_job_broken(cause) && !cause.signal_was_ours;
   if (cause.stopped && !is_lost_peer) return false;
   if (candidates_.empty()) opened_ = now;
-  const bool has_gone = cause.kind == CauseKind::kNodeLost;
+  const bool has_gone = cause.kind == CauseKind::kNodeLost || cause.kind == CauseKind::kNodeStopped;
   const std::uint32_t node = cause.node;
   candidates_.push_back(std::move(cause));
   if (has_gone) node_answered(node);

@@ -29,6 +29,7 @@ enum class CauseKind {
   kFailedToStart,  // value: errno; stage
   kLeftEarly,      // ended with 0 and was missed by the others; value: the code of who missed it
   kNodeLost,       // text: "its connection ended", "no heartbeat for 15 s"
+  kNodeStopped,    // by somebody else than hvdrun; text: by whom
   kStartFailed,    // text: every failing node with its reason; code
   kTimeout,        // --timeout passed; limit
   kStartTimeout,   // --start-timeout passed; text: pending nodes with their phases; limit

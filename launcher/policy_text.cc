@@ -101,6 +101,8 @@ std::string what_happened(const Cause& cause) {
                          stage_text(cause.stage), strerror(cause.value));
     case CauseKind::kNodeLost:
       return with_detail(fmt::format("node {} was lost", cause.host), cause.text);
+    case CauseKind::kNodeStopped:
+      return with_detail(fmt::format("node {} has stopped its ranks", cause.host), cause.text);
     case CauseKind::kStartFailed:
       return "the job could not be started: " + cause.text;
     case CauseKind::kTimeout:
@@ -159,6 +161,8 @@ const char* class_name(CauseKind kind) {
       return "left_early";
     case CauseKind::kNodeLost:
       return "node_lost";
+    case CauseKind::kNodeStopped:
+      return "node_stopped";
     case CauseKind::kStartFailed:
       return "start_failed";
     case CauseKind::kTimeout:

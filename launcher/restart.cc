@@ -40,6 +40,8 @@ bool is_retryable(const Cause& cause, bool has_run_before, bool has_spares) {
     case CauseKind::kNodeLost:
     case CauseKind::kStalled:
       return true;
+    case CauseKind::kNodeStopped:  // started there again, it would be stopped again
+      return has_spares;
     case CauseKind::kStartFailed:
     case CauseKind::kStartTimeout:
       return has_run_before || has_spares;

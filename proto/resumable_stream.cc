@@ -24,7 +24,8 @@ ResumableStream::ResumableStream(Loop& loop, UniqueFd inner, Nanos patience, Han
       inner_(loop),
       patience_(patience),
       handlers_(std::move(handlers)),
-      has_changed_(loop) {
+      has_changed_(loop),
+      ack_timer_(loop) {
   boost::system::error_code ignored;
   inner_.assign(stream_protocol(), inner.release(), ignored);
 }
@@ -45,8 +46,8 @@ void ResumableStream::run(Task<void> task) {
 
 void ResumableStream::attach(UniqueFd connection) {
   if (is_over_) return;
+  let_go_of_wire();
   boost::system::error_code ignored;
-  if (wire_) wire_->socket.close(ignored);
   wire_ = std::make_shared<Wire>(loop_);
   wire_->socket.assign(stream_protocol(), connection.release(), ignored);
   wire_->heard = std::chrono::steady_clock::now();
@@ -92,7 +93,8 @@ Task<void> ResumableStream::carry_to_inner() {
     if (engine_.num_waiting() > 0) continue;
     if (engine_.is_ended()) {
       boost::system::error_code ignored;
-      inner_.shutdown(stream_protocol::socket::shutdown_send, ignored);
+      // Nobody is there any more who would take what the inner side might still say.
+      inner_.shutdown(stream_protocol::socket::shutdown_both, ignored);
       is_inner_ended_ = true;
       look_whether_over();
       co_return;
@@ -102,8 +104,8 @@ Task<void> ResumableStream::carry_to_inner() {
 }
 
 Task<void> ResumableStream::acknowledge_later() {
-  boost::asio::steady_timer delay(loop_, kAckDelay);
-  co_await delay.async_wait(kAwait);
+  ack_timer_.expires_after(kAckDelay);
+  co_await ack_timer_.async_wait(kAwait);
   is_ack_timer_set_ = false;
   engine_.acknowledge_soon();
   wake();
@@ -146,22 +148,27 @@ Task<void> ResumableStream::write_wire(std::shared_ptr<Wire> wire) {
 }
 
 Task<void> ResumableStream::watch_wire(std::shared_ptr<Wire> wire) {
-  boost::asio::steady_timer next(loop_);
   while (wire == wire_) {
     const SteadyTime limit = wire->heard + patience_;
     if (std::chrono::steady_clock::now() >= limit) {
       co_return drop(wire, "nothing came for " + format_duration(patience_));
     }
-    next.expires_at(limit);
-    co_await next.async_wait(kAwait);
+    wire->patience.expires_at(limit);
+    co_await wire->patience.async_wait(kAwait);
   }
+}
+
+void ResumableStream::let_go_of_wire() {
+  if (!wire_) return;
+  boost::system::error_code ignored;
+  wire_->socket.close(ignored);
+  wire_->patience.cancel();
+  wire_.reset();
 }
 
 void ResumableStream::drop(const std::shared_ptr<Wire>& wire, const std::string& why) {
   if (wire != wire_ || is_over_) return;
-  boost::system::error_code ignored;
-  wire_->socket.close(ignored);
-  wire_.reset();
+  let_go_of_wire();
   wake();
   if (handlers_.on_broken) handlers_.on_broken(why);
 }
@@ -181,9 +188,9 @@ void ResumableStream::fail(const std::string& why) {
 
 void ResumableStream::close() {
   is_over_ = true;
+  let_go_of_wire();
+  ack_timer_.cancel();
   boost::system::error_code ignored;
-  if (wire_) wire_->socket.close(ignored);
-  wire_.reset();
   inner_.close(ignored);
   wake();
 }

@@ -2,7 +2,8 @@
 // while connections come and go. Whoever dials attaches a new one; whoever was dialled, too.
 //
 // Lifecycle: start() once; it is over when both ends have said that they are and know it of each
-// other, after fail(), or after close(). It keeps itself while it has work. Thread: the loop's;
+// other (the end of one side ends the other: it is no half-closed stream), after fail(), or after
+// close(). It keeps itself while it has work. Thread: the loop's;
 // handlers may call back into it.
 #pragma once
 
@@ -39,12 +40,14 @@ class ResumableStream : public std::enable_shared_from_this<ResumableStream> {
   void close();  // the same, without on_over
 
   [[nodiscard]] bool is_over() const { return is_over_; }
+  [[nodiscard]] bool is_attached() const { return wire_ != nullptr; }
 
  private:
   using Socket = boost::asio::local::stream_protocol::socket;
   struct Wire {
-    explicit Wire(Loop& loop) : socket(loop) {}
+    explicit Wire(Loop& loop) : socket(loop), patience(loop) {}
     Socket socket;
+    boost::asio::steady_timer patience;
     SteadyTime heard;
     bool is_writing = false;
   };
@@ -56,6 +59,7 @@ class ResumableStream : public std::enable_shared_from_this<ResumableStream> {
   [[nodiscard]] Task<void> watch_wire(std::shared_ptr<Wire> wire);
   [[nodiscard]] Task<void> acknowledge_later();
   void run(Task<void> task);
+  void let_go_of_wire();
   void drop(const std::shared_ptr<Wire>& wire, const std::string& why);
   void wake();
   void look_whether_over();
@@ -67,6 +71,7 @@ class ResumableStream : public std::enable_shared_from_this<ResumableStream> {
   ResumeEngine engine_;
   std::shared_ptr<Wire> wire_;
   Event has_changed_;  // set to wake whoever waits for the engine
+  boost::asio::steady_timer ack_timer_;
   bool is_ack_timer_set_ = false;
   bool is_inner_ended_ = false;  // the other's end was told to it
   bool is_over_ = false;

@@ -123,7 +123,7 @@ class Tls(harness.EndToEnd):
         self.agents["node2"].signal(signal.SIGTERM)
         run.wait(20)
         self.assert_code(run, 125)
-        self.assert_last_line(run, "node2.*the agent was stopped by the service manager")
+        self.assert_last_line(run, "node node2 has stopped its ranks: the agent was stopped by the service manager")
         self.assertEqual([lines for lines in run.rank_lines().values()], [["saved"]] * 2)
 
     def test_who_is_nobody_is_refused_before_anything_is_read(self):
