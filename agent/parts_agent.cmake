@@ -35,8 +35,8 @@ set_source_files_properties(tls_edge.cc PROPERTIES COMPILE_OPTIONS -Wno-mismatch
 # All of the agent: a part of it cannot be linked alone when its sources are compiled together.
 set(agent_parts hvdrun_agent hvdrun_shim hvdrun_services PkgConfig::GRPC protobuf OpenSSL::SSL yaml-cpp)
 hvdrun_test(agent_test LIBS ${agent_parts}
-  SRCS beat_book_test.cc cpu_binding_test.cc executable_test.cc fabric_patience_test.cc fabric_test.cc gpu_lines_test.cc
-  horovod_server_test.cc horovod_store_test.cc interfaces_test.cc job_dir_test.cc job_state_test.cc kernel_log_test.cc
+  SRCS beat_book_test.cc cpu_binding_test.cc executable_test.cc fabric_patience_test.cc fabric_test.cc front_line_test.cc gpu_claim_test.cc gpu_lines_test.cc
+  horovod_server_test.cc horovod_store_test.cc interfaces_test.cc job_dir_test.cc job_record_test.cc job_state_test.cc kernel_log_test.cc
   kernel_view_test.cc output_queue_test.cc pmi_desk_test.cc pmi_line_test.cc pmi_server_test.cc stage_test.cc
   stop_reason_test.cc store_relay_test.cc timeline_files_test.cc users_test.cc vital_book_test.cc worker_binding_test.cc worker_spec_test.cc)
 # These have children, and reap whatever ends.
