@@ -29,13 +29,17 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 ReturnToService=2
-NodeName=node[1-2] CPUs=4 State=UNKNOWN
+NodeName=node[1-{nodes}] CPUs={cpus} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-class Slurm(harness.EndToEnd):
+class OnSlurm(harness.EndToEnd):
+    """Hosts with Slurm's daemons."""
+
     NODES = 2
+    CPUS = 4  # of each, as Slurm sees it
+    CGROUP_CONFIGURATION = ""
 
     @classmethod
     def setUpClass(cls):
@@ -44,7 +48,9 @@ class Slurm(harness.EndToEnd):
         for name in ("state", "munge"):
             os.makedirs(os.path.join(cls.folder, name), mode=0o700)
         cls.conf = os.path.join(cls.folder, "slurm.conf")
-        lab.write_text(cls.conf, CONFIGURATION.format(folder=cls.folder))
+        lab.write_text(cls.conf, CONFIGURATION.format(folder=cls.folder, nodes=cls.NODES, cpus=cls.CPUS))
+        if cls.CGROUP_CONFIGURATION:
+            lab.write_text(os.path.join(cls.folder, "cgroup.conf"), cls.CGROUP_CONFIGURATION)
         key = os.path.join(cls.folder, "munge", "key")
         with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
             file.write(os.urandom(1024))
@@ -54,9 +60,9 @@ class Slurm(harness.EndToEnd):
                    f"--seed-file={munge}/seed")
         lab.wait_until(lambda: os.path.exists(f"{munge}/socket"), 10, "munged did not start")
         cls.daemon(harness.LAUNCHER, "slurmctld", "-D", "-f", cls.conf)
-        for node in ("node1", "node2"):
+        for node in map(harness.layout.node_name, range(1, cls.NODES + 1)):
             cls.daemon(node, "slurmd", "-D", "-N", node, "-f", cls.conf)
-        lab.wait_until(lambda: cls.idle() == "2", 60, f"nodes are not idle; see {cls.folder}")
+        lab.wait_until(lambda: cls.idle() == str(cls.NODES), 60, f"nodes are not idle; see {cls.folder}")
 
     @classmethod
     def daemon(cls, host, program, *words):
@@ -86,6 +92,8 @@ class Slurm(harness.EndToEnd):
             env=cls.slurm_environment(), capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
+
+class Slurm(OnSlurm):
     def salloc(self, *hvdrun_words, tasks=2, limit=40):
         run = self.on_host(harness.LAUNCHER, "salloc", "--quiet", "-N2",
                            f"--ntasks-per-node={tasks}", harness.HVDRUN, *map(str, hvdrun_words),

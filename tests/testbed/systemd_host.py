@@ -75,7 +75,9 @@ def find_process_1(stem):
 
 
 def state_of(command):
-    """What `systemctl is-system-running` says at the end of the boot; `command` runs it there."""
+    """What `systemctl is-system-running` says at the end of the boot, nothing before systemd is there; `command`
+    runs it there."""
     done = subprocess.run(command(["systemctl", "is-system-running", "--wait"]), text=True,
                           stdin=subprocess.DEVNULL, capture_output=True, timeout=BOOT_LIMIT)
-    return done.stdout.strip()
+    state = done.stdout.strip()
+    return "" if state == "offline" else state
