@@ -190,9 +190,6 @@ Task<Result<JobRecord>> FrontDesk::admit(const Visitor& visitor, const FrontLine
   if (is_closing_) co_return make_error("the agent is stopping");
   if (const std::string why = drained(); !why.empty())
     co_return make_error("the node is drained: {}", why);
-  if (record_of(line) || starting_.contains(record.name())) {
-    co_return make_error("{} is here already", job_text(record));
-  }
   const auto name = local_user(visitor, line);
   if (!name) co_return tl::unexpected(name.error());
   const auto user = co_await user_of(*name, config_.clients.at(visitor.client));
@@ -290,8 +287,10 @@ Task<Result<void>> FrontDesk::wait_for_turn(const Visitor& visitor, const FrontL
     waiting_.erase(waiter);
     if (!why.empty()) co_return make_error("gave up waiting: {}", why);
   }
-  // From here on it counts.
-  starting_.insert(record.name());
+  // From here on it counts, and nobody waits any more.
+  if (record_of(line) || !starting_.insert(record.name()).second) {
+    co_return make_error("{} is here already", job_text(record));
+  }
   co_return Result<void>();
 }
 
@@ -377,11 +376,10 @@ Result<void> FrontDesk::tell_to_stop(const JobRecord& record, const std::string&
 Task<std::size_t> FrontDesk::stop_all(std::string reason, SteadyTime limit) {
   is_closing_ = true;
   boost::asio::steady_timer pause(loop_);
-  std::set<std::string> told;
   while (true) {
     const std::vector<JobRecord> live = live_jobs();
     for (const JobRecord& record : live) {
-      if (told.insert(record.name()).second) (void)tell_to_stop(record, reason);
+      if (told_to_stop_.insert(record.name()).second) (void)tell_to_stop(record, reason);
     }
     if (live.empty() || steady_clock::now() >= limit) co_return live.size();
     pause.expires_after(std::chrono::milliseconds(50));

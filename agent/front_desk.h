@@ -121,6 +121,7 @@ class FrontDesk {
   ServiceConfig config_;
   RefusalLog& refusals_;
   bool is_closing_ = false;
+  std::set<std::string> told_to_stop_;  // names of records
   JobPlace jobs_;
   GpuTable gpus_;
   std::optional<JobRecords> records_;        // once it is open

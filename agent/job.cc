@@ -133,8 +133,11 @@ void Job::stop(const std::string& reason) {
   stop.set_grace_ms(hello_.grace_ms());
   stop.set_reason(reason);
   if (state_ == JobState::kRunning) take_stop(stop);
-  const Nanos grace = std::chrono::milliseconds(hello_.grace_ms());
-  stop_timer_.start(grace + kVerify + kByeMargin, [this] { take_stream_end(); });
+  stop_timer_.start(stop_limit(), [this] { take_stream_end(); });
+}
+
+Nanos Job::stop_limit() const {
+  return std::chrono::milliseconds(hello_.grace_ms()) + kVerify + kByeMargin;
 }
 
 void Job::take_log(LogLevel level, const std::string& text) {

@@ -65,6 +65,9 @@ class Job {
   // why. It still says goodbye, or is not waited for.
   void stop(const std::string& reason);
 
+  // How long that takes at most.
+  [[nodiscard]] Nanos stop_limit() const;
+
   // One line of our own log: a notice for the launcher once it has our hello, else stderr.
   void take_log(LogLevel level, const std::string& text);
 

@@ -21,6 +21,8 @@ namespace hvd {
 namespace {
 
 constexpr int kFailure = 1;
+// A launcher that has gone while its job was being started must not keep its GPUs for long.
+constexpr auto kHelloLimit = std::chrono::seconds(30);
 // What is still on its way to the launcher when the job is over.
 constexpr auto kFlushLimit = std::chrono::seconds(1);
 
@@ -62,6 +64,7 @@ class JobAgent {
   }
 
   void stop(const std::string& reason) { job_.stop(reason); }
+  [[nodiscard]] Nanos stop_limit() const { return job_.stop_limit(); }
   [[nodiscard]] const char* ending() const { return job_.ending(); }
 
   void take_log(LogLevel level, std::string_view text) {
@@ -74,6 +77,7 @@ class JobAgent {
     Job::Config config;
     config.node_env = ranks_environment();
     config.cgroup = std::move(place);
+    config.hello_timeout = kHelloLimit;
     config.on_end = [this] { end(); };
     return config;
   }
@@ -119,6 +123,8 @@ int run_job_agent(const AgentArguments& arguments, CgroupPlace place,
   boost::asio::signal_set signals(loop);
   watch_end_signals(signals, [&agent, &manager](int) {
     (void)manager.tell("STOPPING=1");
+    // After its goodbye, or the end of the wait for one, it leaves by the same ladder.
+    (void)manager.extend_timeout(2 * agent.stop_limit());
     agent.stop("the agent was stopped by the service manager");
   });
   if (const auto started = agent.start(); !started) {

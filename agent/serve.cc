@@ -27,8 +27,9 @@ namespace {
 // gRPC aborts where it cannot have the few that it begins with.
 constexpr rlim_t kFewestDescriptors = 64;
 // For the jobs to end; a ladder takes as long as its launcher has said.
-constexpr auto kStopLimit = std::chrono::seconds(120);
-constexpr auto kStopMargin = std::chrono::seconds(10);
+constexpr auto kStopLimit = std::chrono::seconds(3700);
+constexpr auto kStopStep = std::chrono::seconds(10);
+constexpr auto kStopMargin = std::chrono::seconds(20);
 constexpr auto kTellAgain = std::chrono::milliseconds(200);
 constexpr std::string_view kObserver = "hvdrun";  // deploy/: the user of hvd-exporter
 
@@ -140,10 +141,14 @@ Task<void> end_service(Loop& loop, Service& service, const ServiceManager& manag
       log(LogLevel::kInfo, "a restart; left running: {}", counted(service.num_jobs(), "job"));
     } else {
       log(LogLevel::kInfo, "stopping {}", counted(service.num_jobs(), "job"));
-      (void)manager.extend_timeout(kStopLimit + kStopMargin);
-      const std::size_t left =
-          co_await service.stop_jobs("the agent was stopped by the service manager",
-                                     std::chrono::steady_clock::now() + kStopLimit);
+      // As long as the longest grace that a launcher may have given them.
+      const SteadyTime end = std::chrono::steady_clock::now() + kStopLimit;
+      std::size_t left = 1;
+      while (left > 0 && std::chrono::steady_clock::now() < end) {
+        (void)manager.extend_timeout(kStopStep + kStopMargin);
+        left = co_await service.stop_jobs("the agent was stopped by the service manager",
+                                          std::chrono::steady_clock::now() + kStopStep);
+      }
       if (left > 0) log(LogLevel::kError, "{} did not end in time", counted(left, "job"));
     }
   }
