@@ -1,59 +1,20 @@
 """hvdctl nodes, jobs, kill, drain and undrain: two agents that serve by TLS, an administrator and two users."""
 
 import json
-import os
-import shutil
 import signal
 
 import harness
 from harness import lab
+from on_tls import HVDCTL, OnTls
 
-AGENT = os.path.join(os.path.dirname(harness.HVDRUN), "hvd-agent")
-HVDCTL = os.path.join(os.path.dirname(harness.HVDRUN), "hvdctl")
-HOSTS = ("node1", "node2")
-CONFIG = """listen: [tls:0.0.0.0:50451, unix:/run/hvdrun/agent.sock]
-tls: {0}
-clients:
-  alice: {{run_as: [root]}}
-  bob: {{run_as: [root]}}
+
+class Hvdctl(OnTls):
+    USERS = ("alice", "bob", "carol")
+    CONFIG = """clients:
+  alice: {run_as: [root]}
+  bob: {run_as: [root]}
 admins: [carol]
 """
-
-
-class Hvdctl(harness.EndToEnd):
-    NODES = 2
-
-    def setUp(self):
-        super().setUp()
-        self.place = os.path.join(self.bed.folder, "shared", "tls")
-        os.makedirs(self.place)
-        self.addCleanup(shutil.rmtree, self.place)
-        self.ca("init")
-        for user in "alice", "bob", "carol":
-            self.ca("issue", "--user", user, "--out", self.at(user))
-        for host in HOSTS:
-            self.ca("issue", "--node", host, "--out", self.at(host))
-            lab.write_text(self.at(f"{host}.yaml"), CONFIG.format(self.at(host)))
-            self.must(host, "mkdir", "/run/hvdrun")
-            self.addCleanup(self.must, host, "rm", "-r", "/run/hvdrun")
-            agent = self.on_host(host, AGENT, "serve", "--config", self.at(f"{host}.yaml"))
-            self.addCleanup(self.stop_agent, agent)
-            self.assertTrue(agent.err.find("serving at", 10), agent.err.text)
-
-    def at(self, name):
-        return os.path.join(self.place, name)
-
-    def must(self, host, *words):
-        run = self.on_host(host, *words)
-        self.assertEqual(run.wait(10), 0, run.report())
-
-    def ca(self, *words):
-        self.must(harness.LAUNCHER, HVDCTL, "ca", *words, "--dir", self.at("ca"))
-
-    def stop_agent(self, agent):
-        if agent.process.poll() is None:
-            agent.signal(signal.SIGTERM)
-            self.assertEqual(agent.wait(15), 0, agent.report())
 
     def hvdctl(self, *words, who="carol", code=0, hosts="node[1-2]"):
         run = self.on_host(harness.LAUNCHER, HVDCTL, *words, "-H", hosts, "--tls-dir", self.at(who))
@@ -66,7 +27,7 @@ class Hvdctl(harness.EndToEnd):
         return run
 
     def job(self, *words, who="alice", hosts="node1:1,node2:1"):
-        return self.start("--transport", "tls", "--tls-dir", self.at(who), "-H", hosts, "--grace", 1, *words)
+        return self.start_by_tls("-H", hosts, "--grace", 1, *words, who=who)
 
     def jobs(self):
         return json.loads(self.hvdctl("jobs", "--json").out.text)["jobs"]
@@ -76,10 +37,10 @@ class Hvdctl(harness.EndToEnd):
         self.wait_workers(2, job)
         nodes = self.hvdctl("nodes").out.text.splitlines()
         self.assertRegex(nodes[0], r"^NODE +VERSION +JOBS +GPUS +STATE$")
-        for host, line in zip(HOSTS, nodes[1:], strict=True):
+        for host, line in zip(self.hosts, nodes[1:], strict=True):
             self.assertRegex(line, rf"^{host} +[\d.]+ +1(/\d+)? +\d+ +ok$")
         found, = self.jobs()
-        self.assertEqual([part["node"] for part in found["nodes"]], list(HOSTS))
+        self.assertEqual([part["node"] for part in found["nodes"]], self.hosts)
         self.assertEqual([part["state"] for part in found["nodes"]], ["running", "running"])
         self.assertEqual((found["client"], found["user"], found["from"]), ("alice", "root", "10.77.0.254"))
         _, line = self.hvdctl("jobs").out.text.splitlines()
@@ -103,6 +64,7 @@ class Hvdctl(harness.EndToEnd):
         self.assert_code(job, 125)
         self.assert_last_line(job, "alice")
         self.assert_no_workers(job)
+        lab.wait_until(lambda: not self.jobs(), 5, "the job is still told of")
         gone = self.hvdctl("kill", found["job"], code=1)
         self.assertIn("no job here begins with", gone.err.text)
 

@@ -1,59 +1,15 @@
 """--transport tls: agents that serve on their hosts, certificates of hvdctl's authority, and who is refused."""
 
 import os
-import shutil
 import signal
 import time
 
 import harness
 from harness import lab
-
-AGENT = os.path.join(os.path.dirname(harness.HVDRUN), "hvd-agent")
-HVDCTL = os.path.join(os.path.dirname(harness.HVDRUN), "hvdctl")
-PORT = 50451
-HOSTS = ("node1", "node2")
+from on_tls import PORT, OnTls
 
 
-class Tls(harness.EndToEnd):
-    NODES = 2
-
-    def setUp(self):
-        super().setUp()
-        self.place = os.path.join(self.bed.folder, "shared", "tls")
-        os.makedirs(self.place)
-        self.addCleanup(shutil.rmtree, self.place)
-        self.ca("init")
-        self.ca("issue", "--user", "alice", "--out", self.at("alice"))
-        self.agents = {}
-        for host in HOSTS:
-            self.ca("issue", "--node", host, "--out", self.at(host))
-            lab.write_text(self.at(f"{host}.yaml"),
-                           f"listen: tls:0.0.0.0:{PORT}\ntls: {self.at(host)}\n"
-                           "clients: {alice: {run_as: root}}\n")
-            self.start_agent(host)
-
-    def at(self, name):
-        return os.path.join(self.place, name)
-
-    def ca(self, *words, folder="ca"):
-        run = self.on_host(harness.LAUNCHER, HVDCTL, "ca", *words, "--dir", self.at(folder))
-        self.assertEqual(run.wait(10), 0, run.report())
-
-    def start_agent(self, host):
-        agent = self.on_host(host, AGENT, "serve", "--config", self.at(f"{host}.yaml"),
-                             env={"RUNTIME_DIRECTORY": self.at(f"{host}.run")})
-        self.agents[host] = agent
-        self.addCleanup(self.stop_agent, agent)
-        self.assertTrue(agent.err.find("serving at", 10), agent.err.text)
-
-    def stop_agent(self, agent):
-        if agent.process.poll() is None:
-            agent.signal(signal.SIGTERM)
-            self.assertEqual(agent.wait(15), 0, agent.report())
-
-    def by_tls(self, *words, who="alice", **kwargs):
-        return self.hvdrun("--transport", "tls", "--tls-dir", self.at(who), *words, **kwargs)
-
+class Tls(OnTls):
     def refused(self, who, said, logged):
         run = self.by_tls("-H", "node1:1", "touch", self.at("started"), who=who)
         self.assert_code(run, 125)
@@ -67,7 +23,7 @@ class Tls(harness.EndToEnd):
         self.assert_code(run, 5)
         self.assert_last_line(run, r"rank 3 \(node2, pid \d+\) exited with code 5")
         self.assertIn(["3 node2"], run.rank_lines().values())
-        for host in HOSTS:
+        for host in self.hosts:
             err = self.agents[host].err
             self.assertTrue(err.find(r"job [0-9a-f]{32} node \d of alice \([\d.]+\) runs as user root", 5), err.text)
             self.assertTrue(err.find(r"job [0-9a-f]{32} node \d: bye after", 5), err.text)
@@ -83,8 +39,8 @@ class Tls(harness.EndToEnd):
 
     def counting(self, *words):
         """Two ranks that count to 300 within some seconds, through whatever happens meanwhile."""
-        run = self.start("--transport", "tls", "--tls-dir", self.at("alice"), "-v", "-H", "node1:1,node2:1", *words,
-                         "bash", "-c", "for ((i = 0; i < 300; ++i)); do echo $i; sleep 0.02; done")
+        run = self.start_by_tls("-v", "-H", "node1:1,node2:1", *words,
+                                "bash", "-c", "for ((i = 0; i < 300; ++i)); do echo $i; sleep 0.02; done")
         self.wait_workers(2, run)
         return run
 
@@ -106,8 +62,7 @@ class Tls(harness.EndToEnd):
         self.assert_says(run, "node2: connected again after")
 
     def test_a_job_agent_that_is_killed_loses_its_job_and_the_node_is_named(self):
-        run = self.start("--transport", "tls", "--tls-dir", self.at("alice"), "-H", "node1:1,node2:1", "--grace", 1,
-                         "sleep", 600)
+        run = self.start_by_tls("-H", "node1:1,node2:1", "--grace", 1, "sleep", 600)
         self.wait_workers(2, run)
         [agent] = self.job_agents("node2")
         os.kill(agent, signal.SIGKILL)
@@ -117,8 +72,8 @@ class Tls(harness.EndToEnd):
         self.assertEqual(self.workers(), {})
 
     def test_a_stop_of_the_agent_ends_its_jobs_and_says_so(self):
-        run = self.start("--transport", "tls", "--tls-dir", self.at("alice"), "-H", "node1:1,node2:1", "bash", "-c",
-                         "trap 'echo saved; exit 0' TERM; sleep 600 & wait")
+        run = self.start_by_tls("-H", "node1:1,node2:1", "bash", "-c",
+                                "trap 'echo saved; exit 0' TERM; sleep 600 & wait")
         self.wait_workers(2, run)
         self.agents["node2"].signal(signal.SIGTERM)
         run.wait(20)
