@@ -288,7 +288,9 @@ Task<Result<void>> FrontDesk::wait_for_turn(const Visitor& visitor, const FrontL
     if (!why.empty()) co_return make_error("gave up waiting: {}", why);
   }
   // From here on it counts, and nobody waits any more.
-  if (record_of(line) || !starting_.insert(record.name()).second) {
+  const auto earlier = record_of(line);
+  const bool is_here = earlier && (earlier->client != record.client || jobs_.reach(*earlier));
+  if (is_here || !starting_.insert(record.name()).second) {
     co_return make_error("{} is here already", job_text(record));
   }
   co_return Result<void>();
@@ -309,6 +311,7 @@ Task<FrontAnswer> FrontDesk::start_job(const Visitor& visitor, FrontLine line) {
     started = tl::unexpected(written.error());
   }
   starting_.erase(record->name());
+  ended_.erase(record->name());
   if (!started) {
     ++counters_.jobs_refused;
     records_->remove(*record);

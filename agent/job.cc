@@ -315,6 +315,7 @@ void Job::report_lost() {
 
 void Job::close() {
   let_go();
+  if (is_finished_seen_ && config_.on_ranks_gone) config_.on_ranks_gone();
   service_.finish(ServiceEdge::Ending::kDone, "");
   if (is_finished_seen_ || job_dir_.empty()) return shut_down();
   // The shim left without its last word, or not at all: what it leaves is ours to end.

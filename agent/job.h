@@ -49,6 +49,8 @@ class Job {
     CgroupPlace cgroup;
     Nanos hello_timeout = std::chrono::minutes(2);  // a launcher that never says hello
     std::function<void()> on_end;                   // nothing of the job is left here
+    // No process of it is left here; the launcher has not been told yet. May be empty.
+    std::function<void()> on_ranks_gone = {};
     // A process that SIGKILL did not end; before on_end.
     std::function<void(const hvdrun::v1::Survivor&)> on_survivor;
   };

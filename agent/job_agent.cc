@@ -79,6 +79,8 @@ class JobAgent {
     config.cgroup = std::move(place);
     config.hello_timeout = kHelloLimit;
     config.on_end = [this] { end(); };
+    // Its GPUs are free before its launcher has gone, who may start the next job at once.
+    config.on_ranks_gone = [this] { door_.close(); };
     return config;
   }
 
