@@ -216,9 +216,8 @@ TEST_F(AgentServiceTest, ADeadSocketIsReplacedALivingOneIsNot) {
 
 TEST_F(AgentServiceTest, NonsenseIsRefusedWithOneLine) {
   EXPECT_THAT(read_all(say("PRI * HTTP/2.0")), HasSubstr("PRI error this agent is of version "));
-  EXPECT_EQ(read_all(say("M-1 --stdio\nand more")),
-            "error what came is no greeting of an hvdrun\n");
-  EXPECT_THAT(read_all(say(std::string(5000, 'x'))), HasSubstr("error what came is no greeting"));
+  EXPECT_THAT(read_all(say("M-1 --stdio\nand more")), HasSubstr("M-1 error this agent is of"));
+  EXPECT_THAT(read_all(say(std::string(5000, 'x'))), HasSubstr("error what came is no line"));
   { const UniqueFd silent = connect(); }
   EXPECT_TRUE(is_logged("no word came")) << log();
 }

@@ -14,12 +14,12 @@
 #include "agent/end_signals.h"
 #include "agent/service.h"
 #include "agent/service_socket.h"
-#include "agent/shim/shim_main.h"
 #include "agent/stop_reason.h"
 #include "agent/users.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/plural.h"
+#include "base/process_needs.h"
 
 namespace hvd {
 namespace {
@@ -161,7 +161,7 @@ int run_service(const AgentArguments& arguments, CgroupPlace cgroup, ServiceMana
   set_log_level(LogLevel::kInfo);
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  raise_descriptor_limit();
+  lift_descriptor_limit();
   if (!has_descriptors()) return 1;
   const auto config = config_of(arguments);
   if (!config) {

@@ -13,13 +13,6 @@ DescriptorLimits descriptor_limits() {
   return {limit.rlim_cur, limit.rlim_max};
 }
 
-DescriptorLimits lift_descriptor_limit() {
-  const DescriptorLimits found = descriptor_limits();
-  const rlimit lifted{found.hard, found.hard};
-  if (setrlimit(RLIMIT_NOFILE, &lifted) != 0) return found;
-  return {found.hard, found.hard};
-}
-
 std::string describe(const DescriptorLimits& limits) {
   return fmt::format("at most {} open files (hard limit {})", limits.soft, limits.hard);
 }

@@ -12,8 +12,6 @@ struct DescriptorLimits {
 };
 
 [[nodiscard]] DescriptorLimits descriptor_limits();
-// Raises the soft limit to the hard one: NCCL holds several sockets for each peer. What then holds.
-DescriptorLimits lift_descriptor_limit();
 // "at most 1024 open files (hard limit 4096)": for the texts of failures.
 [[nodiscard]] std::string describe(const DescriptorLimits& limits);
 

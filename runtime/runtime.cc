@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/log.h"
+#include "base/process_needs.h"
 #include "runtime/activity_board.h"
 #include "runtime/failure_path.h"
 #include "runtime/flight_recorder.h"
@@ -199,7 +200,8 @@ Result<void> Runtime::Impl::open_timeline() {
 }
 
 Result<void> Runtime::Impl::meet(SteadyTime deadline) {
-  limits = lift_descriptor_limit();
+  lift_descriptor_limit();  // NCCL holds several sockets for each peer
+  limits = descriptor_limits();
   auto facts = worker_facts(launch.place, launch.generation, options, environment, limits);
   if (options.device >= 0) {
     const auto added = add_gpu_facts(options.device, facts);

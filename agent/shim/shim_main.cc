@@ -1,7 +1,6 @@
 #include "agent/shim/shim_main.h"
 
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -10,6 +9,7 @@
 #include "agent/shim/job_dir.h"
 #include "agent/shim/shim.h"
 #include "agent/shim/spawn.h"
+#include "base/process_needs.h"
 #include "base/sys.h"
 
 namespace hvd {
@@ -33,17 +33,10 @@ void set_up_process(int socket_fd) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   sys::close_from(3, socket_fd);
   occupy_standard_descriptors();
-  raise_descriptor_limit();
+  lift_descriptor_limit();  // four for each worker
 }
 
 }  // namespace
-
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 int run_shim(int socket_fd) {
   set_up_process(socket_fd);

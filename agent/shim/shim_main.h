@@ -14,8 +14,4 @@ namespace hvd {
 // stderr chunks that end with one `eof`. Then one Finished. All that only while the socket is open.
 int run_shim(int socket_fd);
 
-// The soft limit of open descriptors up to the hard one: four for each worker of a shim, a dozen
-// for each job of an agent that serves many, are soon more than the usual limit.
-void raise_descriptor_limit();
-
 }  // namespace hvd
