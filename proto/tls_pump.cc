@@ -12,6 +12,8 @@ using boost::asio::local::stream_protocol;
 constexpr std::size_t kBuffer = 1 << 16;
 // How long the goodbye may take that tells the other end of a whole stream from a cut one.
 constexpr auto kGoodbyeLimit = std::chrono::seconds(1);
+// How long the rest of what an ended pair has said may take to one who does not read.
+constexpr auto kDrainLimit = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -20,7 +22,8 @@ TlsPump::TlsPump(std::shared_ptr<boost::asio::ssl::context> context, Stream stre
       stream_(std::move(stream)),
       socket_(stream_.get_executor()),
       in_(kBuffer),
-      out_(kBuffer) {
+      out_(kBuffer),
+      drain_limit_(stream_.get_executor()) {
   boost::system::error_code ignored;
   socket_.assign(stream_protocol(), socket.release(), ignored);
 }
@@ -31,12 +34,14 @@ std::shared_ptr<TlsPump> TlsPump::start(std::shared_ptr<boost::asio::ssl::contex
   const auto keep = [pump](const std::exception_ptr&) {};
   boost::asio::co_spawn(pump->stream_.get_executor(), pump->carry_in(), keep);
   boost::asio::co_spawn(pump->stream_.get_executor(), pump->carry_out(), keep);
+  boost::asio::co_spawn(pump->stream_.get_executor(), pump->watch_socket(), keep);
   return pump;
 }
 
 void TlsPump::close() {
   boost::system::error_code ignored;
   socket_.close(ignored);
+  drain_limit_.cancel();
   stream_.lowest_layer().close(ignored);
 }
 
@@ -75,6 +80,15 @@ Task<void> TlsPump::carry_out() {
   co_await stream_.async_shutdown(kAwait);
   limit.cancel();
   close();
+}
+
+// carry_out() sees the end of the pair only after all that was said before it.
+Task<void> TlsPump::watch_socket() {
+  co_await socket_.async_wait(stream_protocol::socket::wait_error, kAwait);
+  if (!socket_.is_open()) co_return;
+  drain_limit_.expires_after(kDrainLimit);
+  const auto [cancelled] = co_await drain_limit_.async_wait(kAwait);
+  if (!cancelled) close();
 }
 
 }  // namespace hvd

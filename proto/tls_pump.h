@@ -1,7 +1,8 @@
 // Carries the bytes of one TLS connection between the network and a socket pair, whose other end
 // gRPC has: neither side needs to know of the other.
 //
-// Lifecycle: from start() until either side ends or close(); it keeps itself alive meanwhile.
+// Lifecycle: from start() until either side ends or close(); it keeps itself alive meanwhile. What
+// the pair's other end has said before its end must be taken by the network's side within 10 s.
 // Thread: the loop's. At most two buffers of 64 KiB are held.
 #pragma once
 
@@ -37,12 +38,14 @@ class TlsPump : public std::enable_shared_from_this<TlsPump> {
  private:
   Task<void> carry_in();
   Task<void> carry_out();
+  Task<void> watch_socket();
 
   const std::shared_ptr<boost::asio::ssl::context> context_;
   Stream stream_;
   boost::asio::local::stream_protocol::socket socket_;
   std::vector<char> in_;
   std::vector<char> out_;
+  boost::asio::steady_timer drain_limit_;
   std::string why_;
   bool has_alert_ = false;
 };

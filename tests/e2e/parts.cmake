@@ -47,6 +47,7 @@ if(TARGET hvdrun)
   hvdrun_e2e(service TIMEOUT 180 LONG_TIMEOUT 1200)
   hvdrun_e2e(tls TIMEOUT 120)
   hvdrun_e2e(hvdctl TIMEOUT 120)
+  hvdrun_e2e(attack TIMEOUT 180 LONG_TIMEOUT 900)
   hvdrun_e2e(booking TIMEOUT 120 LONG_TIMEOUT 300)
   if(NOT HVDRUN_SANITIZE)
     # On hosts with systemd, with the Debian package of this build.
