@@ -92,9 +92,9 @@ class FrontDesk {
 
   [[nodiscard]] Task<FrontAnswer> start_job(const Visitor& visitor, FrontLine line);
   [[nodiscard]] Task<Result<JobRecord>> admit(const Visitor& visitor, const FrontLine& line);
-  [[nodiscard]] Task<Result<void>> wait_for_turn(const Visitor& visitor, const FrontLine& line,
-                                                 const JobRecord& record);
-  [[nodiscard]] Task<Result<User>> user_of(std::string name, const ClientRule& rule);
+  [[nodiscard]] Task<Result<void>> claim(const Visitor& visitor, const FrontLine& line,
+                                         const JobRecord& record);
+  [[nodiscard]] Task<Result<User>> user_of(std::string name, ClientRule rule);
   [[nodiscard]] static FrontAnswer carry(const std::string& marker, UniqueFd connection);
   [[nodiscard]] Result<std::string> local_user(const Visitor& visitor, const FrontLine& line) const;
   // What stands in the way of a job; empty: nothing. `before`: whose turn is earlier.

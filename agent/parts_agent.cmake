@@ -2,7 +2,7 @@
 # shim in it, one static file that needs nothing of the node.
 add_library(hvdrun_agent STATIC
   arguments.cc beat_book.cc cgroup_place.cc dead_job_dirs.cc cpu_binding.cc cpu_topology.cc earlier_jobs.cc evidence_collector.cc executable.cc fabric.cc fabric_patience.cc fabric_probe.cc
-  front_control.cc front_desk.cc front_line.cc gpu_claim.cc gpu_table.cc job_agent.cc job_door.cc job_place.cc job_record.cc
+  front_admission.cc front_control.cc front_desk.cc front_line.cc gpu_claim.cc gpu_table.cc job_agent.cc job_door.cc job_place.cc job_record.cc
   gpu_lines.cc gpu_memory.cc gpu_question.cc gpu_watch.cc greeting.cc guard.cc
   horovod_server.cc horovod_store.cc interfaces.cc job.cc job_dir.cc job_earlier.cc job_horovod.cc job_messages.cc job_stage.cc job_state.cc
   job_timeline.cc job_vitals.cc job_watch.cc kernel_log.cc kernel_view.cc leftovers.cc master_port.cc

@@ -1,0 +1,198 @@
+// What is asked before a job is started: as whom it runs, whether it is the time for it, whose GPUs
+// it takes; and its start.
+#include <errno.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/front_desk.h"
+#include "agent/front_words.h"
+#include "agent/preflight.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "base/shown.h"
+
+namespace hvd {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto kStartLimit = std::chrono::seconds(30);
+constexpr auto kLookForTurn = std::chrono::milliseconds(200);
+constexpr auto kUsersHold = std::chrono::seconds(60);
+
+// Closed, or saying what nobody says before he was answered.
+bool has_gone(int socket) {
+  char byte = 0;
+  const ssize_t n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+}  // namespace
+
+// Without systemd this process can start jobs as its own user only.
+Result<std::string> FrontDesk::local_user(const Visitor& visitor, const FrontLine& line) const {
+  const auto rule = config_.clients.find(visitor.client);
+  if (rule == config_.clients.end())
+    return make_error("user {} is none of the clients", visitor.client);
+  const std::vector<std::string>& may = rule->second.run_as;
+  if (line.user.empty() && !may.empty()) return may.front();
+  // Where jobs can be of the agent's own user only, that is meant.
+  if (line.user.empty()) return jobs_.has_systemd() ? visitor.client : std::string();
+  const bool is_allowed = may.empty() ? line.user == visitor.client
+                                      : std::find(may.begin(), may.end(), line.user) != may.end();
+  if (is_allowed) return line.user;
+  return make_error("{} may not run jobs as user {}", visitor.client, line.user);
+}
+
+// Everything that is asked before the job: who, as whom, and whether it is the time for it.
+Task<Result<JobRecord>> FrontDesk::admit(const Visitor& visitor, const FrontLine& line) {
+  JobRecord record;
+  record.job_id = line.job_id;
+  record.node = line.node;
+  record.client = visitor.client;
+  record.address = visitor.address;
+  record.key_sum = sum_of_key(line.key);
+  if (count_gpus(PreflightPaths().gpus) > 0) record.gpus = line.gpus;
+  record.since = epoch_seconds();
+  if (is_closing_) co_return make_error("the agent is stopping");
+  if (const std::string why = drained(); !why.empty())
+    co_return make_error("the node is drained: {}", why);
+  const auto name = local_user(visitor, line);
+  if (!name) co_return tl::unexpected(name.error());
+  const auto user = co_await user_of(*name, config_.clients.at(visitor.client));
+  if (!user) co_return tl::unexpected(user.error());
+  record.user = user->name;
+  record.uid = user->uid;
+  if (jobs_.has_systemd()) record.unit = unit_of(record);
+  if (!jobs_.has_systemd() && record.uid != geteuid()) {
+    co_return make_error(
+        "jobs run as the agent's own user (uid {}) here, because there is no systemd that could "
+        "start "
+        "them as {}",
+        geteuid(), record.user);
+  }
+  if (auto turn = co_await claim(visitor, line, record); !turn) {
+    co_return tl::unexpected(turn.error());
+  }
+  co_return record;
+}
+
+// As the machine knows him; asked again after a while. No name: our own user.
+Task<Result<User>> FrontDesk::user_of(std::string name, ClientRule rule) {
+  if (name.empty()) {
+    User own;
+    own.name = fmt::format("uid {}", geteuid());
+    own.uid = geteuid();
+    if (own.uid != 0) co_return own;
+    co_return make_error(
+        "this agent runs as root and without systemd, so jobs would be root's; if that is meant, "
+        "write run_as: root for this client in its configuration");
+  }
+  const SteadyTime now = steady_clock::now();
+  if (now - users_asked_ > kUsersHold) users_.clear(), users_asked_ = now;
+  const auto known = users_.find(name);
+  if (known == users_.end()) {
+    auto found = user_in_files(name);
+    if (!found) found = co_await find_user(loop_, place_.env, name);
+    if (!found) co_return found;
+    users_.insert_or_assign(name, *found);
+  }
+  const User& user = users_.at(name);
+  const bool is_named =
+      std::find(rule.run_as.begin(), rule.run_as.end(), name) != rule.run_as.end();
+  const bool is_own = !jobs_.has_systemd() && user.uid == geteuid() && user.uid != 0;
+  if (!is_own) {
+    if (auto may = check_run_as(user, is_named); !may) co_return tl::unexpected(may.error());
+  }
+  co_return user;
+}
+
+std::string FrontDesk::obstacle(const JobRecord& record, std::list<Waiter>::const_iterator before) {
+  const std::vector<JobRecord> live = live_jobs();
+  const auto is_his = [&record](const auto& other) { return other.client == record.client; };
+  const auto rule = config_.clients.find(record.client);
+  const std::size_t most = rule == config_.clients.end()
+                               ? config_.max_jobs
+                               : rule->second.max_jobs.value_or(config_.max_jobs);
+  if (live.size() >= config_.max_jobs)
+    return counted(live.size(), "job") + ", the most allowed, run here";
+  const auto his = static_cast<std::size_t>(std::count_if(live.begin(), live.end(), is_his));
+  if (his >= most)
+    return fmt::format("{} of {}, the most allowed, run here", counted(his, "job"), record.client);
+  for (const JobRecord& other : live) {
+    if (collide(other.gpus, record.gpus)) {
+      return fmt::format("its GPUs ({}) are those of job {} of {} ({})", to_text(record.gpus),
+                         other.job_id.substr(0, 8), other.client, to_text(other.gpus));
+    }
+  }
+  for (auto other = waiting_.cbegin(); other != before; ++other) {
+    if (collide(other->gpus, record.gpus)) {
+      return fmt::format("job {} of {} waits for the same GPUs ({})", other->name.substr(0, 8),
+                         other->client, to_text(other->gpus));
+    }
+  }
+  return {};
+}
+
+Task<Result<void>> FrontDesk::claim(const Visitor& visitor, const FrontLine& line,
+                                    const JobRecord& record) {
+  std::string why = obstacle(record, waiting_.cend());
+  if (!why.empty() && !config_.waits_for_gpus) co_return make_error("{}", why);
+  if (!why.empty()) {
+    const auto waiter = waiting_.insert(
+        waiting_.end(),
+        {record.name(), record.client, record.address, record.user, record.gpus, record.since});
+    log_with(LogLevel::kInfo, fields_of(record, "waiting"), "{} of {} waits: {}", job_text(record),
+             visitor.text(), why);
+    if (visitor.say) co_await visitor.say(fmt::format("{} wait {}\n", line.marker, shown(why)));
+    boost::asio::steady_timer pause(loop_);
+    while (!why.empty() && !has_gone(visitor.socket) && drained().empty() && !is_closing_) {
+      pause.expires_after(kLookForTurn);
+      co_await pause.async_wait(kAwait);
+      why = obstacle(record, waiter);
+    }
+    waiting_.erase(waiter);
+    if (const std::string drain = drained(); !why.empty() && !drain.empty()) {
+      co_return make_error("the node is drained: {}", drain);
+    }
+    if (!why.empty()) co_return make_error("gave up waiting: {}", why);
+  }
+  // From here on it counts, and nobody waits any more.
+  const auto earlier = record_of(line);
+  const bool is_here = earlier && (earlier->client != record.client || jobs_.reach(*earlier));
+  if (is_here || !starting_.insert(record.name()).second) {
+    co_return make_error("{} is here already", job_text(record));
+  }
+  auto written = records_->write(record);
+  if (!written) starting_.erase(record.name());
+  co_return written;
+}
+
+Task<FrontAnswer> FrontDesk::start_job(const Visitor& visitor, FrontLine line) {
+  auto record = co_await admit(visitor, line);
+  if (!record) {
+    ++counters_.jobs_refused;
+    co_return refused(visitor, line, record.error().message);
+  }
+  if (visitor.say) co_await visitor.say(line.marker + " claimed\n");
+  const SteadyTime began = steady_clock::now();
+  auto started = co_await jobs_.start(*record, line.words, began + kStartLimit);
+  starting_.erase(record->name());
+  ended_.erase(record->name());
+  if (!started) {
+    ++counters_.jobs_refused;
+    records_->remove(*record);
+    co_return refused(visitor, line, started.error().message);
+  }
+  ++counters_.jobs_started;
+  log_with(LogLevel::kInfo, fields_of(*record, "job-started"),
+           "{} of {} runs as user {}, GPUs {}, up after {}", job_text(*record), visitor.text(),
+           record->user, to_text(record->gpus), format_duration(steady_clock::now() - began));
+  co_return carry(line.marker, std::move(*started));
+}
+
+}  // namespace hvd
