@@ -88,14 +88,20 @@ bool Service::take_connection() {
     boost::asio::co_spawn(loop_, meet(std::move(stream), *peer), boost::asio::detached);
     return true;
   }
-  const std::string who =
-      fmt::format("pid {} (uid {})", peer ? peer->pid : 0, peer ? peer->uid : 0);
-  refusals_.write(who, {{"HVDRUN_EVENT", "refused"}, {"HVDRUN_PEER", who}},
-                  fmt::format("refused {}: only user {} and root are served", who, geteuid()));
-  const std::string why = fmt::format("hvd-agent serves user {} and root only\n", geteuid());
-  [[maybe_unused]] const ssize_t n =
-      ::send(stream.get(), why.data(), why.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  refuse(stream, peer.value_or(PeerUser()),
+         fmt::format("only user {} and root are served", geteuid()),
+         fmt::format("hvd-agent serves user {} and root only\n", geteuid()));
   return true;
+}
+
+// `why` is for the log, `words` are for him.
+void Service::refuse(const UniqueFd& stream, const PeerUser& peer, const std::string& why,
+                     const std::string& words) {
+  const std::string who = fmt::format("pid {} (uid {})", peer.pid, peer.uid);
+  refusals_.write(who, {{"HVDRUN_EVENT", "refused"}, {"HVDRUN_PEER", who}},
+                  fmt::format("refused {}: {}", who, why));
+  [[maybe_unused]] const ssize_t n =
+      ::send(stream.get(), words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 // A launcher says its line at once.
@@ -108,7 +114,10 @@ Task<void> Service::meet(UniqueFd stream, PeerUser peer) {
   } else if (is_question) {
     begin_session(std::move(stream), fmt::format("pid {} (uid {})", peer.pid, peer.uid),
                   make_error("this agent was started without --config, and answers no questions"));
-  } else if (!is_observer && !is_stopping_) {
+  } else if (is_observer) {
+    refuse(stream, peer, "it may only ask about the node",
+           fmt::format("uid {} may only ask about the node\n", peer.uid));
+  } else if (!is_stopping_) {
     begin_session(std::move(stream), fmt::format("pid {} (uid {})", peer.pid, peer.uid),
                   std::move(line));
   }

@@ -55,6 +55,8 @@ class Service {
   [[nodiscard]] bool take_connection();
   [[nodiscard]] Task<void> meet(UniqueFd stream, PeerUser peer);
   [[nodiscard]] Task<void> answer(UniqueFd stream, PeerUser peer, std::string line);
+  void refuse(const UniqueFd& stream, const PeerUser& peer, const std::string& why,
+              const std::string& words);
   void begin_session(UniqueFd stream, const std::string& who, Result<std::string> line);
   void end_session(std::uint64_t id);
 

@@ -645,6 +645,30 @@ class Locals(Attack):
             for words in (["ctl", "status"], ["ctl", "kill", "0" * 32], ["--stdio", "--job", "0" * 32, "--node", "0"]):
                 self.assertEqual(self.ask_as(NOBODY, MARKER, *words).strip(), "hvd-agent serves user 0 and root only")
 
+    def test_one_who_may_only_look(self):
+        self.must(NODE, "sh", "-c", "cp /etc/passwd /run/passwd && echo hvdrun:x:9977:9977::/:/bin/false >>/run/passwd "
+                                    "&& mount --bind /run/passwd /etc/passwd")
+        self.addCleanup(self.must, NODE, "sh", "-c", "umount /etc/passwd && rm /run/passwd")
+        self.stop_agent(self.agents[NODE])
+        self.start_agent(NODE)
+        self.assertEqual(os.lstat(self.socket).st_mode & 0o777, 0o660)
+        self.assertIn("Permission denied", self.ask_as(NOBODY, MARKER, "ctl", "status"))
+        self.assert_serving()
+        job, _ = self.raw_job()
+        who = r"uid 9977 of this machine"
+        with self.attack(rf"refused {who} \(pid \d+\): {who} is no admin", rf"refused {who} \(pid \d+\): job .* is alice's",
+                         r"refused pid \d+ \(uid 9977\): it may only ask about the node"):
+            self.assertIn(f"{MARKER} ok ", self.ask_as(9977, MARKER, "ctl", "status"))
+            for words in ["drain"], ["undrain"], ["kill", job.job_id]:
+                self.assert_error(self.ask_as(9977, MARKER, "ctl", *words).rstrip("\n") + "\n", "is no admin")
+            for words in (["--stdio", "--job", "0" * 32, "--node", "0"], ["--reap", "--job", job.job_id, "--node", "0"],
+                          ["job", "--job", "0" * 32, "--node", "0", "--key", "0" * 64],
+                          ["resume", "--job", job.job_id, "--node", "0", "--key", job.key]):
+                self.assertIn("may only ask about the node", self.ask_as(9977, MARKER, *words))
+            self.assertEqual(self.jobs(), {job.job_id})
+            self.assertEqual(self.ask("status")["draining"], "")
+            self.end_job(job.job_id)
+
     def test_words_of_a_stop_end_no_line(self):
         run, job_id = self.sleeper()
         door = f"{self.root}{FOLDER}/jobs/{job_id}-0/agent.sock"
