@@ -163,7 +163,7 @@ Task<Result<void>> FrontDesk::claim(const Visitor& visitor, const FrontLine& lin
   }
   // From here on it counts, and nobody waits any more.
   const auto earlier = record_of(line);
-  const bool is_here = earlier && (earlier->client != record.client || jobs_.reach(*earlier));
+  const bool is_here = earlier && (earlier->client != record.client || jobs_.is_alive(*earlier));
   if (is_here || !starting_.insert(record.name()).second) {
     co_return make_error("{} is here already", job_text(record));
   }

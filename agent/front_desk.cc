@@ -73,7 +73,7 @@ std::vector<JobRecord> FrontDesk::live_jobs() {
   const SteadyTime now = steady_clock::now();
   for (JobRecord& record : records_->read()) {
     const std::string name = record.name();
-    if (starting_.contains(name) || jobs_.reach(record)) {
+    if (starting_.contains(name) || jobs_.is_alive(record)) {
       live.push_back(std::move(record));
       continue;
     }
@@ -142,8 +142,10 @@ FrontAnswer FrontDesk::resume_job(const Visitor& visitor, const FrontLine& line)
   }
   auto reached = jobs_.reach(*record);
   if (!reached) {
-    return refused(visitor, line,
-                   fmt::format("the job's agent has gone: {}", reached.error().message));
+    return refused(
+        visitor, line,
+        fmt::format("the job's agent {}: {}", jobs_.is_alive(*record) ? "is busy" : "has gone",
+                    reached.error().message));
   }
   ++counters_.resumed;
   log_with(LogLevel::kInfo, fields_of(*record, "resumed"), "{} of {} is connected again",

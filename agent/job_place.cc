@@ -210,7 +210,8 @@ Result<UniqueFd> JobPlace::reach(const JobRecord& record) const {
   fmt::format_to_n(address.sun_path, sizeof address.sun_path - 1, "/proc/self/fd/{}", at.get());
   if (!connection.is_valid() ||
       ::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address)) {
-    return missing(errno);
+    if (errno != EAGAIN) return missing(errno);
+    return make_error(ExitCode::kTimeout, "{}/{} takes no more connections", path, kJobSocketName);
   }
   const auto peer = peer_user(connection.get());
   if (!peer || peer->uid != record.uid) {
@@ -218,6 +219,11 @@ Result<UniqueFd> JobPlace::reach(const JobRecord& record) const {
                       kJobSocketName, record.user);
   }
   return connection;
+}
+
+bool JobPlace::is_alive(const JobRecord& record) const {
+  const auto reached = reach(record);
+  return reached || reached.error().code == ExitCode::kTimeout;
 }
 
 std::vector<std::string> JobPlace::names() const {

@@ -52,8 +52,12 @@ class JobPlace {
                                              SteadyTime deadline);
 
   // A connection to the job's agent. Who listens there must be the job's user, and nothing on the
-  // way a link. An error's may_retry: nobody listens (any more).
+  // way a link. An error's may_retry: nobody listens (any more); kTimeout: somebody does, and takes
+  // no connection.
   [[nodiscard]] Result<UniqueFd> reach(const JobRecord& record) const;
+
+  // Whether somebody listens there, be it that he takes no connection for the time being.
+  [[nodiscard]] bool is_alive(const JobRecord& record) const;
 
   // Names of folders in which jobs may be.
   [[nodiscard]] std::vector<std::string> names() const;

@@ -157,8 +157,13 @@ class Attack(OnTls):
             self.ask("kill", job_id)
             self.wait_over(job_id)
 
-    def job_agents(self, job_id):
-        return [p.pid for p in self.state.processes(host=NODE) if p.words.split()[1:4] == ["job", "--job", job_id]]
+    def job_agent(self, job_id):
+        """Its pid; what it starts has its words for a moment."""
+        def find():
+            found = [p.pid for p in self.state.processes(host=NODE) if p.words.split()[1:4] == ["job", "--job", job_id]]
+            return found[0] if len(found) == 1 else None
+
+        return lab.wait_until(find, 5, f"no agent of job {job_id}")
 
     def sleeper(self, who="bob"):
         """A job of somebody else, which must not notice."""
@@ -532,7 +537,7 @@ class Places(Attack):
             for plant, why in plants.items():
                 job, _ = self.raw_job()
                 folder = f"{FOLDER}/jobs/{job.job_id}-0"
-                agent, = self.job_agents(job.job_id)
+                agent = self.job_agent(job.job_id)
                 taken = None
                 self.on_node(f"rm {folder}/agent.sock")
                 if "setpriv" in plant:
@@ -556,7 +561,7 @@ class Places(Attack):
         with self.attack():
             for words in "nonsense\n", "\x01\xff\xff\xff", "":
                 job, _ = self.raw_job()
-                agent, = self.job_agents(job.job_id)
+                agent = self.job_agent(job.job_id)
                 taken = self.on_host(NODE, harness.PYTHON, "-c", TAKE_PLACE,
                                      f"{FOLDER}/jobs/{job.job_id}-0/agent.sock", words)
                 self.assertTrue(taken.out.find("there", 5), taken.report())
@@ -577,7 +582,7 @@ class Places(Attack):
     def test_who_takes_nothing_of_a_flood_leaves_nothing_once_it_has_ended(self):
         with self.attack():
             job, first = self.raw_job()
-            agent, = self.job_agents(job.job_id)
+            agent = self.job_agent(job.job_id)
             flood = self.on_host(NODE, harness.PYTHON, "-c", TAKE_PLACE,
                                  f"{FOLDER}/jobs/{job.job_id}-0/agent.sock", "y\n")
             self.assertTrue(flood.out.find("there", 5), flood.report())
@@ -616,6 +621,23 @@ class Places(Attack):
         self.assertEqual(self.content_of(FOLDER), ["agent.sock", "jobs", "records"])
         self.start_agent(NODE)
         self.assert_serving()
+
+    def test_a_jobs_agent_that_takes_no_more_connections_is_still_there(self):
+        job, _ = self.raw_job()
+        agent = self.job_agent(job.job_id)
+        os.kill(agent, signal.SIGSTOP)
+        self.addCleanup(self.end_process, agent)
+        waiting = []
+        with contextlib.suppress(BlockingIOError):
+            while len(waiting) < 5000:
+                waiting.append(socket.socket(socket.AF_UNIX))
+                self.addCleanup(waiting[-1].close)
+                waiting[-1].settimeout(0)
+                waiting[-1].connect(f"{self.root}{FOLDER}/jobs/{job.job_id}-0/agent.sock")
+        self.assertEqual(self.jobs(), {job.job_id})
+        self.assert_error(self.say(job.line("job")), "is here already")
+        self.end_process(agent)
+        self.wait_over(job.job_id)
 
     @staticmethod
     def end_process(pid):
