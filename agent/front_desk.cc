@@ -1,6 +1,9 @@
 #include "agent/front_desk.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,6 +50,7 @@ FrontDesk::FrontDesk(Loop& loop, Place place, const ServiceConfig& config, Refus
 
 Result<void> FrontDesk::open() {
   if (auto made = make_own_folder(place_.folder, 0755); !made) return made;
+  if (auto locked = lock_folder(); !locked) return locked;
   if (auto made = make_own_folder(place_.folder + "/jobs", 0755); !made) return made;
   auto records = JobRecords::open(place_.folder + "/records");
   if (!records) return tl::unexpected(records.error());
@@ -66,6 +70,16 @@ Result<void> FrontDesk::open() {
         place_.folder, name);
   }
   return {};
+}
+
+// Two agents with the same records would take each other's jobs for dead ones.
+Result<void> FrontDesk::lock_folder() {
+  const std::string& path = place_.folder;
+  lock_.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (lock_.is_valid() && flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return make_error("cannot lock {}: {}", path, strerror(errno));
+  return make_error("{} is that of another agent, which lives; stop it, or set RUNTIME_DIRECTORY",
+                    path);
 }
 
 std::vector<JobRecord> FrontDesk::live_jobs() {

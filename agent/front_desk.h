@@ -65,7 +65,7 @@ class FrontDesk {
   FrontDesk(Loop& loop, Place place, const ServiceConfig& config, RefusalLog& refusals);
 
   // Makes its folders and takes up what an earlier agent has left there. An error names a folder
-  // that is somebody else's.
+  // that is somebody else's, or that of another agent which lives.
   [[nodiscard]] Result<void> open();
 
   // For those to come.
@@ -100,6 +100,7 @@ class FrontDesk {
   // What stands in the way of a job; empty: nothing. `before`: whose turn is earlier.
   [[nodiscard]] std::string obstacle(const JobRecord& record,
                                      std::list<Waiter>::const_iterator before);
+  [[nodiscard]] Result<void> lock_folder();
   [[nodiscard]] FrontAnswer resume_job(const Visitor& visitor, const FrontLine& line);
   [[nodiscard]] FrontAnswer reap_job(const Visitor& visitor, const FrontLine& line);
   [[nodiscard]] Task<FrontAnswer> control(const Visitor& visitor, const FrontLine& line);
@@ -118,6 +119,7 @@ class FrontDesk {
 
   Loop& loop_;
   const Place place_;
+  UniqueFd lock_;  // of the folder, once it is open
   ServiceConfig config_;
   RefusalLog& refusals_;
   bool is_closing_ = false;

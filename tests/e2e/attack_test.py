@@ -622,6 +622,17 @@ class Places(Attack):
         self.start_agent(NODE)
         self.assert_serving()
 
+    def test_a_second_agent_with_the_same_folder(self):
+        job, _ = self.raw_job()
+        lab.write_text(self.at("second.yaml"), f"listen: tls:0.0.0.0:{PORT + 1}\ntls: {self.at(NODE)}\n{self.CONFIG}")
+        with self.attack():
+            second = self.on_host(NODE, AGENT, "serve", "--config", self.at("second.yaml"))
+            lab.wait_until(lambda: second.process.poll() is not None, 5, f"it serves: {second.err.text}")
+            self.assertEqual(second.wait(5), 1, second.report())
+            self.assertRegex(second.err.text, f"{FOLDER} is that of another agent, which lives")
+            self.assertEqual(self.jobs(), {job.job_id})
+            self.end_job(job.job_id)
+
     def test_a_jobs_agent_that_takes_no_more_connections_is_still_there(self):
         job, _ = self.raw_job()
         agent = self.job_agent(job.job_id)
