@@ -23,6 +23,8 @@ using std::chrono::steady_clock;
 constexpr auto kStartLimit = std::chrono::seconds(30);
 constexpr auto kLookForTurn = std::chrono::milliseconds(200);
 constexpr auto kUsersHold = std::chrono::seconds(60);
+// Each looks again every kLookForTurn; one client's may not hold up the others'.
+constexpr std::ptrdiff_t kMostWaitingOfOne = 64;
 
 // Closed, or saying what nobody says before he was answered.
 bool has_gone(int socket) {
@@ -143,6 +145,10 @@ Task<Result<void>> FrontDesk::claim(const Visitor& visitor, const FrontLine& lin
   std::string why = obstacle(record, waiting_.cend());
   if (!why.empty() && !config_.waits_for_gpus) co_return make_error("{}", why);
   if (!why.empty()) {
+    const auto is_his = [&record](const Waiter& other) { return other.client == record.client; };
+    if (std::count_if(waiting_.begin(), waiting_.end(), is_his) >= kMostWaitingOfOne) {
+      co_return make_error("{} jobs of {} wait here already", kMostWaitingOfOne, record.client);
+    }
     const auto waiter = waiting_.insert(
         waiting_.end(),
         {record.name(), record.client, record.address, record.user, record.gpus, record.since});

@@ -714,6 +714,32 @@ class Locals(Attack):
         self.assert_last_line(run, r"it \\x1b\[2J\\x0d\\x07 hvdrun: all is well")
 
 
+class Queue(Attack):
+    CONFIG = Attack.CONFIG + "busy_gpus: wait\nmax_jobs: 1\n"
+    MOST = 64  # of one client
+
+    def wait_in_line(self, who, job):
+        stream = self.tls(who)
+        stream.sendall(job.line("job"))
+        return stream, raw_client.read_line(stream)
+
+    def test_who_fills_the_queue(self):
+        job, _ = self.raw_job()
+        with self.attack(f"refused bob .*: {self.MOST} jobs of bob wait here already"):
+            waiting = []
+            for k in range(self.MOST):
+                stream, answer = self.wait_in_line("bob", Job())
+                self.assertRegex(answer, f"^{MARKER} wait ")
+                waiting.append(stream)
+            self.assert_error(self.wait_in_line("bob", Job())[1], "wait here already")
+            last, answer = self.wait_in_line("alice", Job())
+            self.assertRegex(answer, f"^{MARKER} wait ")
+            for stream in [*waiting, last]:
+                stream.close()
+            self.end_job(job.job_id)
+            lab.wait_until(lambda: not self.jobs(), 5, "somebody waits")
+
+
 class Secrets(Attack):
     SENTINEL = "SENTINEL123"
 

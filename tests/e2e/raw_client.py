@@ -33,7 +33,9 @@ def network_of(pid):
 
 def connect(pid, place, source=None):
     with network_of(pid):
-        return socket.create_connection(place, 10, source and (source, 0))
+        stream = socket.create_connection(place, 10, source and (source, 0))
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return stream
 
 
 def context(folder=None, authority=None):
