@@ -109,7 +109,7 @@ class Attack(OnTls):
                        f"descriptors of the agent are left, {before['descriptors']} before: "
                        + " ".join(map(os.readlink, self.descriptors(pid))))
         grown = self.ask("counters")["rss_bytes"] - before["rss_bytes"]
-        if "sanitize" not in os.environ.get("HVDRUN_AGENT_BUILD", ""):
+        if "libasan" not in lab.read_text(f"/proc/{pid}/maps"):  # which keeps what was freed
             self.assertLess(grown, KEPT, "bytes of memory more than before")
 
     @staticmethod
@@ -275,7 +275,9 @@ class Patience(Attack):
     def is_open(stream):
         stream.settimeout(0)
         try:
-            return bool(stream.recv(4096))
+            while stream.recv(4096):
+                pass  # why it is refused
+            return False
         except (BlockingIOError, ssl.SSLWantReadError):
             return True
         except OSError:
