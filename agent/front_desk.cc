@@ -174,11 +174,9 @@ FrontAnswer FrontDesk::reap_job(const Visitor& visitor, const FrontLine& line) {
   }
   auto pair = make_stream_pair();
   if (!pair) return refused(visitor, line, pair.error().message);
-  std::vector<std::string> words = {"reap"};
-  words.insert(words.end(), line.words.begin(), line.words.end());
-  words.insert(words.end(), {"--job", line.job_id, "--node", std::to_string(line.node), "--marker",
-                             line.marker});
-  auto reap = start_reap(words, pair->second.get());
+  std::vector<std::string> words = line.words;
+  words.insert(words.end(), {"--marker", line.marker});
+  auto reap = start_reap(jobs_.reap_command(*record, words), pair->second.get());
   if (!reap) return refused(visitor, line, reap.error().message);
   boost::asio::co_spawn(loop_, keep_child(loop_, reap->pid), boost::asio::detached);
   log_with(LogLevel::kInfo, fields_of(*record, "reap"), "{} of {} is reaped", job_text(*record),

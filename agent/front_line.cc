@@ -50,14 +50,13 @@ Result<bool> take_option(FrontLine& line, const std::string& name, const std::st
   return true;
 }
 
-// What else a launcher says to an agent, and goes on to the job's agent or to the reap. A path that
-// would be touched with the rights of this agent does not.
+// What else a launcher says to an agent, and goes on to the job's agent or to the reap, which have
+// the rights of the job's user.
 enum class Extra { kUnknown, kPassed, kDropped };
 Extra extra_of(Kind kind, std::string_view name) {
   if (kind == Kind::kJob && name == "--cgroup-root") return Extra::kPassed;
-  if (kind == Kind::kReap && name == "--grace-ms") return Extra::kPassed;
-  const bool is_dropped = name == "--job-dir" || name == "--cgroup-root";
-  return kind == Kind::kReap && is_dropped ? Extra::kDropped : Extra::kUnknown;
+  if (kind == Kind::kReap && (name == "--grace-ms" || name == "--job-dir")) return Extra::kPassed;
+  return kind == Kind::kReap && name == "--cgroup-root" ? Extra::kDropped : Extra::kUnknown;
 }
 
 Result<void> take_word(FrontLine& line, const std::string& name, std::istringstream& rest) {

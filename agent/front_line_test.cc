@@ -27,12 +27,12 @@ TEST(FrontLine, AJobSaysAllThatIsAskedBeforeIt) {
   EXPECT_THAT(line->words, ElementsAre("--cgroup-root", "/a"));
 }
 
-TEST(FrontLine, AReapIsPassedNoPathThatItWouldTouch) {
+TEST(FrontLine, AReapIsPassedWhatConcernsIt) {
   const auto line = parse_front_line("M reap --job " + kId +
                                      " --node 0 --cgroup-root none --grace-ms 10 --job-dir /etc");
   ASSERT_TRUE(line) << line.error().message;
   EXPECT_EQ(line->kind, FrontLine::Kind::kReap);
-  EXPECT_THAT(line->words, ElementsAre("--grace-ms", "10"));
+  EXPECT_THAT(line->words, ElementsAre("--grace-ms", "10", "--job-dir", "/etc"));
 }
 
 TEST(FrontLine, AQuestionIsItsWords) {

@@ -121,6 +121,28 @@ std::vector<std::string> unit_command(const JobPlaceConfig& config, const JobRec
   return command;
 }
 
+std::vector<std::string> JobPlace::reap_command(const JobRecord& record,
+                                                const std::vector<std::string>& words) const {
+  std::vector<std::string> command;
+  if (!record.unit.empty()) {
+    command = {std::string(kSystemdRun),
+               "--quiet",
+               "--collect",
+               "--no-ask-password",
+               "--pipe",
+               "--slice=hvdrun.slice",
+               "-p",
+               "User=" + record.user,
+               "-p",
+               "SyslogIdentifier=hvd-agent",
+               "--"};
+  }
+  command.insert(command.end(), {config_.program, "reap", "--job", record.job_id, "--node",
+                                 std::to_string(record.node)});
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
 struct JobPlace::Start {
   std::unique_ptr<OutsideProgram> program;
   std::string said;

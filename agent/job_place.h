@@ -59,6 +59,11 @@ class JobPlace {
   // Whether somebody listens there, be it that he takes no connection for the time being.
   [[nodiscard]] bool is_alive(const JobRecord& record) const;
 
+  // What reaps a job on standard input and output, as the job's user; `words` are more words for
+  // it.
+  [[nodiscard]] std::vector<std::string> reap_command(const JobRecord& record,
+                                                      const std::vector<std::string>& words) const;
+
   // Names of folders in which jobs may be.
   [[nodiscard]] std::vector<std::string> names() const;
 

@@ -12,19 +12,19 @@
 
 namespace hvd {
 
-Result<ReapProcess> start_reap(const std::vector<std::string>& words, int stream) {
+Result<ReapProcess> start_reap(const std::vector<std::string>& command, int stream) {
   fcntl(stream, F_SETFL, fcntl(stream, F_GETFL) & ~O_NONBLOCK);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, stream, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, stream, STDOUT_FILENO);
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  std::vector<char*> argv = {const_cast<char*>("hvd-agent")};
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   ReapProcess reap;
   const int error =
-      posix_spawn(&reap.pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+      posix_spawn(&reap.pid, command.front().c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return make_error("cannot start the reap: {}", strerror(error));
   reap.pidfd.reset(sys::pidfd_open(reap.pid));

@@ -1,5 +1,6 @@
-// Starts `hvd-agent reap` as a child with a launcher's connection as its standard input and output:
-// it may have to kill, and to wait, what the process that serves other jobs must not.
+// Starts `hvd-agent reap`, or what starts it, as a child with a launcher's connection as its
+// standard input and output: it may have to kill, and to wait, what the process that serves other
+// jobs must not.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +18,7 @@ struct ReapProcess {
   UniqueFd pidfd;  // readable once it has ended
 };
 
-// `words` begin with "reap"; `stream` is the connection, which becomes a blocking one.
-[[nodiscard]] Result<ReapProcess> start_reap(const std::vector<std::string>& words, int stream);
+// `command` begins with an absolute path; `stream` is the connection, which becomes a blocking one.
+[[nodiscard]] Result<ReapProcess> start_reap(const std::vector<std::string>& command, int stream);
 
 }  // namespace hvd

@@ -1,6 +1,7 @@
 #include "agent/serve.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -49,6 +50,14 @@ Result<ServiceConfig> config_of(const AgentArguments& arguments) {
   ServiceConfig config;
   config.socket = arguments.socket;
   return config;
+}
+
+// Straight to standard error: the journal tells whose a line is when it reads it, and that of a
+// process that has ended by then belongs to no unit.
+int end_with(const Error& error, int code) {
+  const std::string line = log_line(LogLevel::kError, error.message) + "\n";
+  fwrite(line.data(), 1, line.size(), stderr);
+  return code;
 }
 
 // SIGHUP: the file is read again. Where it listens stays as it was.
@@ -165,16 +174,14 @@ int run_service(const AgentArguments& arguments, CgroupPlace cgroup, ServiceMana
   if (!has_descriptors()) return 1;
   const auto config = config_of(arguments);
   if (!config) {
-    log(LogLevel::kError, "{}", config.error().message);
-    return static_cast<int>(config.error().code);
+    return end_with(config.error(), static_cast<int>(config.error().code));
   }
   set_log_level(config->log_level);
   std::optional<ServiceSocket> socket;
   if (!config->socket.empty()) {
     auto claimed = ServiceSocket::claim(config->socket);
     if (!claimed) {
-      log(LogLevel::kError, "{}", claimed.error().message);
-      return 1;
+      return end_with(claimed.error(), 1);
     }
     socket.emplace(std::move(*claimed));
   }
@@ -195,8 +202,7 @@ int run_service(const AgentArguments& arguments, CgroupPlace cgroup, ServiceMana
                           boost::asio::detached);
   });
   if (const auto started = service.start(); !started) {
-    log(LogLevel::kError, "{}", started.error().message);
-    return 1;
+    return end_with(started.error(), 1);
   }
   if (!arguments.config_file.empty()) {
     signals.remove(SIGHUP);

@@ -11,6 +11,7 @@
 #include "agent/shim_process.h"
 #include "agent/survivor_watch.h"
 #include "base/log.h"
+#include "base/own_program.h"
 
 namespace hvd {
 using boost::asio::posix::stream_descriptor;
@@ -67,9 +68,10 @@ Task<void> Session::run_job() {
 }
 
 Task<void> Session::run_reap() {
-  std::vector<std::string> words = greeting_.words;
-  words.insert(words.end(), {"--marker", greeting_.arguments.marker});
-  auto reap = start_reap(words, stream_.get());
+  std::vector<std::string> command = {own_program()};
+  command.insert(command.end(), greeting_.words.begin(), greeting_.words.end());
+  command.insert(command.end(), {"--marker", greeting_.arguments.marker});
+  auto reap = start_reap(command, stream_.get());
   if (!reap) {
     refuse(reap.error().message);
     co_return;

@@ -223,19 +223,24 @@ class Causes(Reporting):
         """The second node's boot time is a day ahead, as after a day more of uptime."""
         rsh = ("sh -c 'h=$1; shift; [ $h = b ] && exec unshare -T --boottime 86400 \"$@\"; "
                "exec \"$@\"' x {host} {command}")
-        for _ in range(3):
-            at = time.time() + 4
+        # A busy machine may end the later one first, or see it first: now and then, while clocks that were not
+        # compared would put the same rank first each time.
+        right = rounds = 0
+        while right < 3 and rounds < 10:
+            rounds += 1
+            at = time.time() + 2.5
             worker = ("import os, time\nrank = int(os.environ['RANK'])\n"
                       f"while time.time() < {at!r} + 0.005 * (rank == 0): pass\n"
                       "os._exit(5 if rank == 1 else 6)  # at once: no end of the interpreter in between\n")
             run, report = self.reported("-np", 2, "-H", "a:1,b:1", "--transport", "command", "--rsh", rsh,
                                         harness.PYTHON, self.script(worker, "fail.py"))
-            self.assert_code(run, 5)
-            self.assertEqual(report["first_cause"]["host"], "b")
+            self.assertIn(run.code, (5, 6), run.report())
+            self.assertEqual(report["first_cause"]["host"], "b" if run.code == 5 else "a")
+            right += run.code == 5
             ended = report["ranks"][1]["ended"]
             told = calendar.timegm(time.strptime(ended[:19], "%Y-%m-%dT%H:%M:%S"))
             self.assertLess(abs(told - at), 2, ended)
-
+        self.assertEqual(right, 3, f"of {rounds} rounds")
 
     def test_wall_clocks_that_are_wrong_or_jump_change_nothing(self):
         """One node's is ten minutes ahead, one's behind, and one's jumps an hour ahead while the job runs."""
