@@ -78,6 +78,8 @@ Task<void> keep_child(Loop& loop, pid_t pid) {
                                               static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   co_await ended.async_wait(boost::asio::posix::stream_descriptor::wait_read, kAwait);
   waitpid(pid, nullptr, WNOHANG);
+  // What it has left, where this is the one whom orphans come to.
+  if (OwnChildren::has_dead_one()) OwnChildren::of(loop).reap_strays();
 }
 
 bool may_start_units() {

@@ -6,7 +6,7 @@ import time
 
 import harness
 from harness import lab
-from on_tls import PORT, OnTls
+from on_tls import AGENT, PORT, OnTls
 
 
 class Tls(OnTls):
@@ -80,6 +80,24 @@ class Tls(OnTls):
         self.assert_code(run, 125)
         self.assert_last_line(run, "node node2 has stopped its ranks: the agent was stopped by the service manager")
         self.assertEqual([lines for lines in run.rank_lines().values()], [["saved"]] * 2)
+
+    def test_codes_are_the_same_below_any_init(self):
+        """As process 1 of a container, and below an init that only waits; the agent's own code is none of ours."""
+        serve = ["serve", "--config", self.at("node1.yaml")]
+        inits = ([AGENT, *serve], ["sh", "-c", '"$@" & p=$!; trap "kill $p" TERM; wait $p; wait $p', "sh", AGENT, *serve])
+        for words in inits:
+            self.stop_agent(self.agents["node1"])
+            self.agents["node1"] = agent = self.on_host("node1", "unshare", "--pid", "--fork", "--mount-proc",
+                                                        "--kill-child", *words)
+            self.assertTrue(agent.err.find("serving at", 10), agent.err.text)
+            for signal_name, code in (("TERM", 143), ("KILL", 137)):
+                run = self.by_tls("-H", "node1:2", "bash", "-c",
+                                  f"(setsid -f sleep 0.1); [ $RANK = 0 ] && kill -{signal_name} $$; sleep 600")
+                self.assert_code(run, code)
+                self.assert_last_line(run, rf"rank 0 \(node1, pid \d+\) was killed by SIG{signal_name}")
+            inside = lab.first_child_of(lab.first_child_of(agent.process.pid))
+            os.kill(inside, signal.SIGTERM)
+            self.assertLess(agent.wait(15), 126, agent.report())
 
     def test_who_is_nobody_is_refused_before_anything_is_read(self):
         self.ca("issue", "--user", "eve", "--out", self.at("eve"))
