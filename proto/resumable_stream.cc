@@ -122,7 +122,7 @@ Task<void> ResumableStream::read_wire(std::shared_ptr<Wire> wire) {
     const auto [error, size] = co_await wire->socket.async_read_some(buffer(bytes), kAwait);
     if (wire != wire_) co_return;
     if (error) co_return drop(wire, error.message());
-    wire->heard = std::chrono::steady_clock::now();
+    heard_ = wire->heard = std::chrono::steady_clock::now();
     if (auto taken = engine_.take_wire({bytes.data(), size}); !taken) {
       co_return fail("the stream is damaged: " + taken.error().message);
     }

@@ -41,6 +41,8 @@ class ResumableStream : public std::enable_shared_from_this<ResumableStream> {
 
   [[nodiscard]] bool is_over() const { return is_over_; }
   [[nodiscard]] bool is_attached() const { return wire_ != nullptr; }
+  // When something came last, on whichever connection; at first, when it was started.
+  [[nodiscard]] SteadyTime last_heard() const { return heard_; }
 
  private:
   using Socket = boost::asio::local::stream_protocol::socket;
@@ -73,6 +75,7 @@ class ResumableStream : public std::enable_shared_from_this<ResumableStream> {
   Event has_changed_;  // set to wake whoever waits for the engine
   boost::asio::steady_timer ack_timer_;
   bool is_ack_timer_set_ = false;
+  SteadyTime heard_ = std::chrono::steady_clock::now();
   bool is_inner_ended_ = false;  // the other's end was told to it
   bool is_over_ = false;
 };

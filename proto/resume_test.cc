@@ -209,6 +209,21 @@ TEST(ResumableStream, AConnectionThatSaysNothingIsBroken) {
   stream->close();
 }
 
+TEST(ResumableStream, OnlyWhatComesCountsAsHeard) {
+  Twins twins;
+  const SteadyTime started = twins.left->last_heard();
+  auto deaf = std::move(*make_stream_pair());
+  twins.left->attach(std::move(deaf.first));
+  twins.loop.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(twins.left->last_heard(), started);
+  const SteadyTime connected = std::chrono::steady_clock::now();
+  twins.connect();
+  twins.loop.run_for(std::chrono::milliseconds(20));
+  EXPECT_GE(twins.left->last_heard(), connected);
+  twins.left->close();
+  twins.right->close();
+}
+
 TEST(ResumableStream, NonsenseEndsIt) {
   Loop loop(1);
   auto pair = std::move(*make_stream_pair());

@@ -132,8 +132,11 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
+  // An agent may take connections and say nothing. Once that has lasted for the lease, the job has
+  // lost the node, and says so itself.
   Task<void> dial_again(std::string why) {
     const SteadyTime began = steady_clock::now();
+    if (began - stream_->last_heard() >= dialler_.config.lease) co_return;
     const SteadyTime end = began + dialler_.config.lease;
     log(LogLevel::kInfo, "{}: the connection has broken ({}); dialling again", target_.host, why);
     Nanos pause = kDialAgain;
