@@ -4,7 +4,7 @@
 #   make test      the same set-up, then all tests except the long ones
 #   make build     everything, into build/ (programs in build/bin/); TRAINING=OFF needs no torch
 #   make long      the tests that take minutes each
-#   make chaos     80 faults on test hosts, in random order; CHAOS="--seed N --only PATTERN"
+#   make chaos     80 faults on test hosts, in random order; CHAOS="--transport tls --seed N --only PATTERN"
 #   make fuzz      libFuzzer on the parsers, FUZZ_SECONDS=600 each; needs clang
 #   make bench     start time, output rate and clean-up time on test hosts
 #   make asan tsan tidy    the other builds, with their unit tests (tidy: clang-tidy only)

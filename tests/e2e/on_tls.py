@@ -14,6 +14,41 @@ PORT = 50451
 FOLDER = "/run/hvdrun"
 
 
+class Place:
+    """Certificates of an authority and the nodes' configurations, in a folder that all hosts of a testbed see."""
+
+    def __init__(self, bed, users, config):
+        self.bed = bed
+        self.config = config
+        self.path = os.path.join(bed.folder, "shared", "tls")
+        os.makedirs(self.path)
+        self.ca("init")
+        for user in users:
+            self.ca("issue", "--user", user, "--out", self.at(user))
+
+    def at(self, name):
+        return os.path.join(self.path, name)
+
+    def ca(self, *words, folder="ca"):
+        self.bed.run(harness.LAUNCHER, [HVDCTL, "ca", *words, "--dir", self.at(folder)])
+
+    def add_node(self, host):
+        """What its agent needs."""
+        self.ca("issue", "--node", host, "--out", self.at(host))
+        lab.write_text(self.at(f"{host}.yaml"), f"listen: [tls:0.0.0.0:{PORT}, unix:{FOLDER}/agent.sock]\n"
+                                                f"tls: {self.at(host)}\n{self.config}")
+        self.bed.run(host, ["mkdir", FOLDER])
+
+    def remove_node(self, host):
+        self.bed.run(host, ["rm", "-rf", FOLDER])
+
+    def agent_words(self, host):
+        return [AGENT, "serve", "--config", self.at(f"{host}.yaml")]
+
+    def hvdrun_words(self, who):
+        return ["--transport", "tls", "--tls-dir", self.at(who)]
+
+
 class OnTls(harness.EndToEnd):
     """An agent on each node; `alice` and whom else CONFIG names can start jobs, as root."""
 
@@ -24,33 +59,26 @@ class OnTls(harness.EndToEnd):
     def setUp(self):
         super().setUp()
         self.hosts = [name for name in self.bed.names if name != harness.LAUNCHER]
-        self.place = os.path.join(self.bed.folder, "shared", "tls")
-        os.makedirs(self.place)
-        self.addCleanup(shutil.rmtree, self.place)
-        self.ca("init")
-        for user in self.USERS:
-            self.ca("issue", "--user", user, "--out", self.at(user))
+        self.place = Place(self.bed, self.USERS, self.CONFIG)
+        self.addCleanup(shutil.rmtree, self.place.path)
         self.agents = {}
         for host in self.hosts:
-            self.ca("issue", "--node", host, "--out", self.at(host))
-            lab.write_text(self.at(f"{host}.yaml"), f"listen: [tls:0.0.0.0:{PORT}, unix:{FOLDER}/agent.sock]\n"
-                                                    f"tls: {self.at(host)}\n{self.CONFIG}")
-            self.must(host, "mkdir", FOLDER)
-            self.addCleanup(self.must, host, "rm", "-rf", FOLDER)
+            self.place.add_node(host)
+            self.addCleanup(self.place.remove_node, host)
             self.start_agent(host)
 
     def at(self, name):
-        return os.path.join(self.place, name)
+        return self.place.at(name)
 
     def must(self, host, *words):
         run = self.on_host(host, *words)
         self.assertEqual(run.wait(10), 0, run.report())
 
     def ca(self, *words, folder="ca"):
-        self.must(harness.LAUNCHER, HVDCTL, "ca", *words, "--dir", self.at(folder))
+        self.place.ca(*words, folder=folder)
 
     def start_agent(self, host):
-        agent = self.on_host(host, AGENT, "serve", "--config", self.at(f"{host}.yaml"))
+        agent = self.on_host(host, *self.place.agent_words(host))
         self.agents[host] = agent
         self.addCleanup(self.stop_agent, agent)
         self.assertTrue(agent.err.find("serving at", 10), agent.err.text)
@@ -61,7 +89,7 @@ class OnTls(harness.EndToEnd):
             self.assertEqual(agent.wait(15), 0, agent.report())
 
     def tls_words(self, who="alice"):
-        return ["--transport", "tls", "--tls-dir", self.at(who)]
+        return self.place.hvdrun_words(who)
 
     def by_tls(self, *words, who="alice", **kwargs):
         return self.hvdrun(*self.tls_words(who), *words, **kwargs)

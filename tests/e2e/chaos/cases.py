@@ -2,13 +2,17 @@
 
 Pure: names, codes, patterns and bounds; nothing is touched here. The job has two ranks on each of
 node1..node4: the even ones are obedient, the odd ones deaf to polite signals.
+
+Over tls a node has an agent that serves, the `front`, beside the job's own; a connection that ends
+says nothing there, and the lease decides.
 """
 
 import dataclasses
 import random
 
 PHASES = ("connecting", "starting", "running", "stopping", "writing")
-SURVIVED = ("short-cut", "slow")
+SURVIVED = ("short-cut", "slow", "restart", "pause")
+BACK_IN_TIME = ("restart", "pause")  # killed and started again, stopped and going on, within half a lease
 VICTIM = "node2"  # the host that is hit, and the host of the agent, shim or worker that is
 SECOND = "node3"  # the other host of a pair
 FAILING_RANK = 4  # on node3; its failure begins the phase "stopping"
@@ -45,6 +49,7 @@ VERIFY_TIME = 5.0
 # Evidence is collected before a job that hangs is stopped; the limit is looked at eight times.
 STALL_EXTRA = 1.5
 SLOW_ROUNDS = 5.0  # a few round trips of 0.4 s, some of them lost
+REDIAL = 1.5  # the longest pause between two attempts of hvdrun's to come to a front, and the attempt
 JOB_TIME = 4.0  # what a job that survives works beyond the cut
 
 
@@ -113,12 +118,20 @@ def _extra(case, timings):
         return STALL_EXTRA
     if case.fault == "short-cut":
         return 2.5 * timings.short_cut  # retransmission doubles: a cut lasts up to that long
+    if case.fault in BACK_IN_TIME:
+        return timings.lease / 2 + REDIAL
     return SLOW_ROUNDS if case.fault == "slow" else 0
 
 
 def job_seconds(case, timings):
     """How long the ranks work; without end where the fault must end them."""
-    return timings.short_cut + JOB_TIME if case.is_survived else 600
+    away = timings.lease / 2 if case.fault in BACK_IN_TIME else timings.short_cut
+    return away + JOB_TIME if case.is_survived else 600
+
+
+def seconds_away(case, timings, seed):
+    """Until a front is back, below half of the lease."""
+    return random.Random(f"{seed} {case.name}").uniform(0, timings.lease / 2)
 
 
 def start_limit(case, timings):
@@ -129,7 +142,7 @@ def start_limit(case, timings):
 
 def _end_of_survivor(case, timings):
     start = 2 * timings.start if case.phase in ("connecting", "starting") else 0
-    recovery = 2.5 * timings.short_cut if case.fault == "short-cut" else 2 * SLOW_ROUNDS
+    recovery = 2 * SLOW_ROUNDS if case.fault == "slow" else _extra(case, timings)
     return start + job_seconds(case, timings) + recovery + VERIFY_TIME
 
 
@@ -162,7 +175,8 @@ def _outcomes(target, fault, phase):
     if phase == "stopping":
         return (RANK_FAILED,)
     if fault in SURVIVED:
-        return (ALL_WELL,)
+        # Until a front has said that a job's agent is up, there is no job that could be taken up again.
+        return (ALL_WELL, _not_started(VICTIM)) if (target, phase) == ("front", "connecting") else (ALL_WELL,)
     if target == "worker":
         how = r"\(node2, pid \d+\) was killed by SIGKILL" if fault == "kill" else ".*node2"
         return ((137 if fault == "kill" else 124, rf"rank 2 {how}"),)
@@ -172,11 +186,14 @@ def _outcomes(target, fault, phase):
     return lost[:1] if phase in ("running", "writing") else (*lost, _not_started_in_time(host))
 
 
-def _known(target, fault, phase):
+def _known(target, fault, phase, transport):
+    is_launcher_killed = (target, fault) == ("launcher", "kill")
     if fault in SURVIVED:
         return AT_ONCE if phase == "stopping" else NEVER
-    if phase == "connecting" and (target, fault) != ("launcher", "kill"):
+    if phase == "connecting" and not is_launcher_killed:
         return START
+    if target == "front" or is_launcher_killed and transport == "tls":
+        return LEASE
     if fault == "kill":
         # The last packets of a host that dies may not come through.
         return LEASE if target == "host" else AT_ONCE
@@ -185,34 +202,45 @@ def _known(target, fault, phase):
     return LEASE
 
 
-def _single(target, fault, phase):
-    return Case(target, fault, phase, _known(target, fault, phase),
+def _single(target, fault, phase, transport):
+    return Case(target, fault, phase, _known(target, fault, phase, transport),
                 _outcomes(target, fault, phase))
 
 
-def _pairs():
+def _pairs(transport):
     def pair(target, fault, known, *outcomes):
         return Case(target, fault, "running", known, outcomes)
 
     killed_rank = r"rank [24] \(node[23], pid \d+\) was killed by SIGKILL"
-    return [
+    launcher_killed = LEASE if transport == "tls" else AT_ONCE
+    pairs = [
         pair("agent+shim", "kill", AT_ONCE, _lost(VICTIM)),
         pair("host+host", "long-cut", LEASE, _fell_silent("node[23]")),
-        pair("launcher+host", "kill", AT_ONCE, KILLED),
+        pair("launcher+host", "kill", launcher_killed, KILLED),
         pair("worker+shim", "kill", AT_ONCE, _lost(VICTIM), (137, killed_rank)),
-        pair("agent+launcher", "kill", AT_ONCE, KILLED),
+        pair("agent+launcher", "kill", launcher_killed, KILLED),
         pair("worker+worker", "kill", AT_ONCE, (137, killed_rank)),
     ]
+    if transport == "tls":  # a front that is back within half of the lease, and what was killed with it
+        pairs += [
+            pair("front+front", "restart", NEVER, ALL_WELL),
+            pair("front+agent", "restart", AT_ONCE, _lost(VICTIM)),
+            pair("front+worker", "restart", AT_ONCE, (137, killed_rank)),
+            pair("front+launcher", "restart", LEASE, KILLED),
+        ]
+    return pairs
 
 
-def all_cases():
-    """74 single faults and six pairs."""
-    cases = [_single(target, fault, phase) for target in ("launcher", "host")
-             for fault in ("kill", "stop", "short-cut", "long-cut", "slow") for phase in PHASES]
-    # Agents, shims and workers do not live yet while the nodes are being connected.
-    cases += [_single(target, fault, phase) for target in ("agent", "shim", "worker")
-              for fault in ("kill", "stop") for phase in PHASES[1:]]
-    return cases + _pairs()
+def all_cases(transport="ssh"):
+    """74 single faults and six pairs; over tls 20 and four more."""
+    groups = [(("launcher", "host"), ("kill", "stop", "short-cut", "long-cut", "slow"), PHASES),
+              # These do not live yet while the nodes are being connected.
+              (("agent", "shim", "worker"), ("kill", "stop"), PHASES[1:])]
+    if transport == "tls":
+        groups.append((("front",), ("kill", "stop", *BACK_IN_TIME), PHASES))
+    singles = [_single(target, fault, phase, transport) for targets, faults, phases in groups
+               for target in targets for fault in faults for phase in phases]
+    return singles + _pairs(transport)
 
 
 def draw(cases, seed, count=None):

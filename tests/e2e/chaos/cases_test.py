@@ -13,8 +13,12 @@ import figures
 from cases import DEFAULT, SCALED
 
 
-def case(name):
-    return next(case for case in cases.all_cases() if case.name == name)
+def case(name, transport="ssh"):
+    return next(case for case in cases.all_cases(transport) if case.name == name)
+
+
+def of_both():
+    return [*cases.all_cases("ssh"), *cases.all_cases("tls")]
 
 
 class Cases(unittest.TestCase):
@@ -23,6 +27,32 @@ class Cases(unittest.TestCase):
         self.assertEqual(len(names), 2 * 5 * 5 + 3 * 2 * 4 + 6)
         self.assertEqual(len(set(names)), len(names))
         self.assertNotIn("agent/kill/connecting", names)
+        self.assertEqual({name.split("/")[0] for name in names} & {"front", "front+front"}, set())
+
+    def test_over_tls_there_are_fronts_too(self):
+        by_ssh = {case.name for case in cases.all_cases()}
+        by_tls = [case.name for case in cases.all_cases("tls")]
+        self.assertEqual(len(set(by_tls)), len(by_tls))
+        self.assertEqual(by_ssh - set(by_tls), set())
+        self.assertEqual(len(by_tls) - len(by_ssh), 4 * 5 + 4)
+
+    def test_a_front_that_is_back_within_half_of_the_lease_costs_no_job(self):
+        for fault in cases.BACK_IN_TIME:
+            for phase in ("starting", "running", "writing"):
+                one = case(f"front/{fault}/{phase}", "tls")
+                self.assertEqual(one.outcomes, (cases.ALL_WELL,), one.name)
+                away = [cases.seconds_away(one, SCALED, seed) for seed in range(100)]
+                self.assertLess(max(away), SCALED.lease / 2)
+                self.assertGreater(max(away) - min(away), SCALED.lease / 4)
+                self.assertGreater(cases.job_seconds(one, SCALED), max(away))
+                self.assertEqual(away[7], cases.seconds_away(one, SCALED, 7))
+        for fault in ("kill", "stop"):
+            [(code, _)] = case(f"front/{fault}/running", "tls").outcomes
+            self.assertEqual(code, 125)
+
+    def test_a_launcher_that_dies_is_known_at_once_by_ssh_and_at_the_lease_over_tls(self):
+        self.assertEqual(cases.bounds_of(case("launcher/kill/running"), SCALED).obedient, 1)
+        self.assertEqual(cases.bounds_of(case("launcher/kill/running", "tls"), SCALED).obedient, 6 + 1)
 
     def test_bounds_follow_from_lease_and_grace(self):
         self.assertEqual(cases.bounds_of(case("agent/kill/running"), SCALED),
@@ -40,13 +70,14 @@ class Cases(unittest.TestCase):
     def test_whoever_lives_when_the_fault_strikes_must_be_seen_to_go(self):
         expected = {"connecting": ("end",), "starting": ("end",), "stopping": ("deaf", "end"),
                     "running": ("obedient", "deaf", "end"), "writing": ("obedient", "deaf", "end")}
-        for one in cases.all_cases():
+        for one in of_both():
             wanted = ("end",) if one.is_survived else expected[one.phase]
             self.assertEqual(cases.figures_of(one), wanted, one.name)
 
     def test_a_slow_network_is_always_survived_before_the_stop(self):
-        for one in cases.all_cases():
-            if one.fault in cases.SURVIVED and one.phase != "stopping":
+        for one in of_both():
+            if one.fault in cases.SURVIVED and one.phase != "stopping" and "+" not in one.target \
+                    and (one.target, one.phase) != ("front", "connecting"):
                 self.assertEqual(one.outcomes, (cases.ALL_WELL,), one.name)
 
     def test_a_cut_is_survived_up_to_a_third_of_the_lease(self):
@@ -55,12 +86,12 @@ class Cases(unittest.TestCase):
             self.assertGreater(timings.long_cut, timings.lease + timings.grace)
 
     def test_in_the_phase_stopping_the_cause_stands_already(self):
-        for one in cases.all_cases():
+        for one in of_both():
             if one.phase == "stopping" and (one.target, one.fault) != ("launcher", "kill"):
                 self.assertEqual(one.outcomes, (cases.RANK_FAILED,), one.name)
 
     def test_whatever_ends_a_job_but_the_death_of_hvdrun_has_a_last_line(self):
-        for one in cases.all_cases():
+        for one in of_both():
             for code, pattern in one.outcomes:
                 self.assertTrue(re.compile(pattern).groups == 0, one.name)
                 if not pattern:

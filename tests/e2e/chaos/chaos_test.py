@@ -1,8 +1,8 @@
 """Faults at any place and in any phase of a job: it ends in time, with the right code and cause, and
 nothing is left; what must be survived is.
 
-  chaos_test.py [--seed N] [--count N] [--only PATTERN] [--sets N] [--timings scaled|default]
-                [--list] [--table FILE]
+  chaos_test.py [--transport ssh|tls] [--seed N] [--count N] [--only PATTERN] [--sets N]
+                [--timings scaled|default] [--list] [--table FILE]
 
 Cases (cases.py) run in an order drawn by the seed, which is printed and repeats a run; without one
 it comes from HVDRUN_CHAOS_SEED or the day. Each set of hosts works off the cases by itself.
@@ -23,6 +23,7 @@ sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 import cases
 import figures
 import harness
+import nodes
 import trial
 
 
@@ -37,19 +38,20 @@ def arguments():
     parser.add_argument("--count", type=int, help="only so many cases, drawn by the seed")
     parser.add_argument("--only", default="", help="only cases whose name matches")
     parser.add_argument("--sets", type=int, default=2, help="sets of hosts that work in parallel")
+    parser.add_argument("--transport", choices=sorted(nodes.TRANSPORTS), default="ssh")
     parser.add_argument("--timings", choices=("scaled", "default"), default="scaled")
     parser.add_argument("--list", action="store_true", help="print the cases, run nothing")
     parser.add_argument("--table", help="write the figures there, too")
     return parser.parse_args()
 
 
-def work_off(todo, verdicts, timings):
+def work_off(todo, verdicts, timings, asked):
     """One set of hosts: takes cases until there are no more."""
-    stage = trial.Stage()
+    stage = trial.Stage(asked.transport)
     try:
         while (case := todo.get()) is not None:
             try:
-                verdict = trial.try_case(stage, case, timings)
+                verdict = trial.try_case(stage, case, timings, asked.seed)
             except Exception as error:  # the other cases still run, on new hosts
                 stage.discard()
                 verdict = trial.Verdict(case.name, case.kind, trial.Figures(),
@@ -59,12 +61,12 @@ def work_off(todo, verdicts, timings):
         stage.discard()
 
 
-def run_all(chosen, timings, num_sets):
+def run_all(chosen, timings, asked):
     todo, done = multiprocessing.Queue(), multiprocessing.Queue()
-    for case in [*chosen, *[None] * num_sets]:
+    for case in [*chosen, *[None] * asked.sets]:
         todo.put(case)
-    sets = [multiprocessing.Process(target=work_off, args=(todo, done, timings))
-            for _ in range(num_sets)]
+    sets = [multiprocessing.Process(target=work_off, args=(todo, done, timings, asked))
+            for _ in range(asked.sets)]
     for one in sets:
         one.start()
     verdicts = []
@@ -97,10 +99,11 @@ def tell(verdicts, order, ran, table_file):
 
 def main():
     asked = arguments()
-    every = [case for case in cases.all_cases() if re.search(asked.only, case.name)]
+    known = cases.all_cases(asked.transport)
+    every = [case for case in known if re.search(asked.only, case.name)]
     chosen = cases.draw(every, asked.seed, asked.count)
-    print(f"{len(chosen)} of {len(cases.all_cases())} cases, seed {asked.seed}, {asked.timings} "
-          "timings", flush=True)
+    print(f"{len(chosen)} of {len(known)} cases by {asked.transport}, seed {asked.seed}, "
+          f"{asked.timings} timings", flush=True)
     if not chosen:
         return f"no case matches {asked.only!r}"
     if asked.list:
@@ -113,8 +116,8 @@ def main():
         return f"no program {harness.HVDRUN}: build hvdrun, or name it in HVDRUN_BIN"
     began = time.monotonic()
     timings = cases.SCALED if asked.timings == "scaled" else cases.DEFAULT
-    verdicts = run_all(chosen, timings, asked.sets)
-    ran = (f"{len(verdicts)} cases in {time.monotonic() - began:.0f} s, seed {asked.seed}, "
+    verdicts = run_all(chosen, timings, asked)
+    ran = (f"{len(verdicts)} cases by {asked.transport} in {time.monotonic() - began:.0f} s, seed {asked.seed}, "
            f"{asked.timings} timings ({timings.in_words()})")
     return 0 if tell(verdicts, [case.name for case in every], ran, asked.table) else 1
 

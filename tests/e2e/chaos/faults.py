@@ -3,6 +3,7 @@
 import os
 import signal
 
+import lab
 from cases import SECOND, VICTIM
 from harness import LAUNCHER
 
@@ -31,8 +32,9 @@ def _hosts_of(case):
 class Victims:
     """Finds the processes that a case is about, at the moment when they are hit."""
 
-    def __init__(self, state, mark):
+    def __init__(self, state, nodes, mark):
         self.state = state
+        self.nodes = nodes
         self.mark = mark
         self.run = None  # of hvdrun, once it is started
 
@@ -46,9 +48,8 @@ class Victims:
             rank = {VICTIM: 2, SECOND: 4}[host] + (phase == "stopping")
             return [p.pid for p in self.state.processes(host=host, mark=self.mark)
                     if p.rank == rank and p.program in ("metronome", "bash")]
-        processes = self.state.processes(host=host)
         # For an instant a shim is a copy of its agent, with a higher number.
-        found = [p.pid for p in processes if (p.is_agent if target == "agent" else p.is_shim)]
+        found = [p.pid for p in self.nodes.victims(target, self.state.processes(host=host))]
         return [min(found)] if found else []
 
     def of_case(self, case):
@@ -91,7 +92,7 @@ class Fault:
             self._delay(SLOW)
         elif self.case.hits_network:
             self._cut(True)
-        elif self.case.fault == "kill":
+        elif self.case.fault in ("kill", "restart"):
             self._kill()
         else:
             self._stop()
@@ -108,8 +109,9 @@ class Fault:
         self.has_struck = False
         if self.case.fault in ("short-cut", "long-cut"):
             self._cut(False)
-        elif self.case.fault == "stop":
+        elif self.case.fault in ("stop", "pause"):
             send(self.pids, signal.SIGCONT)
+        self.victims.nodes.restore()
 
     def _kill(self):
         if "launcher" in self.case.target:  # nsenter must tell its end
@@ -118,6 +120,8 @@ class Fault:
             self.pids = [pid for pid in self.pids if self.victims.run.pid == pid]
             self.pids.append(self.bed.inits[VICTIM])
         send(self.pids, signal.SIGKILL)
+        lab.wait_until(lambda: not any(os.path.exists(f"/proc/{pid}/exe") for pid in self.pids), 5,
+                       f"{self.pids} do not end")
 
     def _stop(self):
         if self.case.target == "launcher":

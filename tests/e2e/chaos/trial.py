@@ -14,6 +14,7 @@ import harness
 import hosts_state
 import lab
 import layout
+import nodes
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(harness.HVDRUN)), "tests", "programs")
 HOSTS = "node1:2,node2:2,node3:2,node4:2"
@@ -22,7 +23,6 @@ SLOW_STARTER = "node4"  # while a job starts, so that phases can be seen and hit
 STARTER_DELAY = 50  # milliseconds
 PATIENCE = 30.0  # beyond a bound, until a trial is given up
 CUT_SLACK = 0.5  # what a busy machine may take longer to mend a short cut
-SETTLE = 30.0  # for sessions of sshd that were cut off
 TRIES = 3  # a phase may be over before the fault comes
 
 # Milliseconds, lines and their bytes: a beat of the ranks' output.
@@ -64,7 +64,8 @@ class PhaseMissed(Exception):
 class Stage:
     """The hosts of one set. A trial that has killed one gets new ones."""
 
-    def __init__(self):
+    def __init__(self, transport):
+        self.transport = transport
         self.bed = None
 
     def ready(self):
@@ -72,7 +73,8 @@ class Stage:
             self.bed = lab.Testbed(lab.new_folder())
             self.bed.up(4, {}, keep=[os.path.dirname(harness.HVDRUN), PROGRAMS],
                         dies_with_caller=True)
-            self._place_agents()
+            self.nodes = nodes.TRANSPORTS[self.transport](self.bed)
+            self._run_plain_job()
         self.state = hosts_state.HostsState(self.bed)
         self.before = self.state.take()
         return self
@@ -82,9 +84,10 @@ class Stage:
             self.bed.down()
         self.bed = None
 
-    def _place_agents(self):
-        run = harness.Run(self.bed, [harness.HVDRUN, "-np", "4", "-H", HOSTS.replace(":2", ":1"),
-                                     "true"], {"PATH": harness.PATH})
+    def _run_plain_job(self):
+        """By ssh it leaves the agents' program on the hosts."""
+        run = harness.Run(self.bed, [harness.HVDRUN, *self.nodes.hvdrun_words(), "-np", "4", "-H",
+                                     HOSTS.replace(":2", ":1"), "true"], {"PATH": harness.PATH})
         code = run.wait(60)
         run.end()
         if code != 0:
@@ -92,10 +95,12 @@ class Stage:
 
 
 class Trial:
-    def __init__(self, stage, case, timings):
+    def __init__(self, stage, case, timings, seed):
         self.stage = stage
+        self.nodes = stage.nodes
         self.case = case
         self.timings = timings
+        self.seed = seed
         self.bounds = cases.bounds_of(case, timings)
         self.figures = Figures()
         self.problems = []
@@ -107,7 +112,7 @@ class Trial:
         is_early = self.case.phase in ("connecting", "starting")
         if is_early:
             self.stage.bed.set_delay(SLOW_STARTER, STARTER_DELAY)
-        victims = faults.Victims(self.stage.state, self.mark)
+        victims = faults.Victims(self.stage.state, self.nodes, self.mark)
         self.fault = faults.Fault(self.case, self.stage.bed, victims)
         self.fault.prepare()
         self.job = victims.run = self._start_job()
@@ -124,7 +129,7 @@ class Trial:
             self.job.end()
             self._check_clean()
         return Verdict(self.case.name, self.case.kind, self.figures, self.bounds, self.job.code,
-                       self.problems, self.job.report())
+                       self.problems, self.job.report() + self.nodes.report())
 
     # ---- the job ----------------------------------------------------------------------------
 
@@ -136,8 +141,8 @@ class Trial:
             beat = BUSY_ON_A_SLOW_CABLE if self.case.fault == "slow" else BUSY_BEAT
         self.beats = round(cases.job_seconds(self.case, self.timings) * 1000 / beat[0])
         self.num_lines = self.beats * beat[1]
-        words = [harness.HVDRUN, "-vv", "-np", NUM_RANKS, "-H", HOSTS, "--lease",
-                 f"{self.timings.lease:g}", "--grace", f"{self.timings.grace:g}",
+        words = [harness.HVDRUN, *self.nodes.hvdrun_words(), "-vv", "-np", NUM_RANKS, "-H", HOSTS,
+                 "--lease", f"{self.timings.lease:g}", "--grace", f"{self.timings.grace:g}",
                  "--start-timeout", f"{cases.start_limit(self.case, self.timings):g}"]
         if self.case.known == cases.STALL:
             words += ["--stall-timeout", f"{self.timings.stall:g}"]
@@ -148,8 +153,8 @@ class Trial:
     def _reach_phase(self):
         phase = self.case.phase
         if phase == "connecting":
-            host = cases.VICTIM if self.case.target == "host" else "node1"
-            self._until(lambda: self._has_session(host))
+            host = cases.VICTIM if self.case.target in ("host", "front") else "node1"
+            self._until(lambda: self._is_connecting(host))
         elif phase == "starting":
             self._until(lambda: self._has_said("fabric -> starting"))
         else:
@@ -161,9 +166,9 @@ class Trial:
     def _has_said(self, pattern):
         return bool(self.job.err.find(pattern, 0))
 
-    def _has_session(self, host):
+    def _is_connecting(self, host):
         return [p for p in self.stage.state.processes(host=host)
-                if p.program.startswith("sshd") and p.pid not in self.stage.before.processes]
+                if self.nodes.is_connecting(p) and p.pid not in self.stage.before.processes]
 
     def _fail_a_rank(self):
         failing = [p.pid for p in self._processes() if p.rank == cases.FAILING_RANK
@@ -249,6 +254,8 @@ class Trial:
     def _heal_time(self):
         if self.case.fault == "short-cut":
             return self.timings.short_cut
+        if self.case.fault in cases.BACK_IN_TIME:
+            return cases.seconds_away(self.case, self.timings, self.seed)
         if self.case.fault == "long-cut" or (self.case.target, self.case.fault) == \
                 ("launcher", "stop"):
             return self.timings.long_cut
@@ -323,7 +330,7 @@ class Trial:
     def _check_clean(self):
         """On no host a process, port, file or cgroup more than before. A host that was killed has
         nothing left but its cgroup, which must be empty."""
-        end = time.monotonic() + SETTLE
+        end = time.monotonic() + self.nodes.SETTLE
         while left := self._what_is_left():
             if time.monotonic() > end:
                 self.problems.append("left on the hosts: " + "; ".join(left))
@@ -331,8 +338,10 @@ class Trial:
             time.sleep(0.05)
 
     def _what_is_left(self):
+        left = self.nodes.jobs_left()
         now = self.stage.state.take()
-        left = now.more_than(self.stage.before)
+        now.processes = {pid: p for pid, p in now.processes.items() if not self.nodes.is_own(p)}
+        left += filter(self.nodes.is_left, now.more_than(self.stage.before))
         left += [f"{host}: {p}" for host in self.stage.bed.names
                  for p in self.stage.state.processes(host=host)
                  if f"grandchild-{self.mark}" in p.words]
@@ -348,10 +357,10 @@ class Trial:
         return host in self.killed_hosts and lab.remove_cgroup(folder)
 
 
-def try_case(stage, case, timings):
+def try_case(stage, case, timings, seed):
     """The verdict of the case; a phase that was missed is tried again, on new hosts."""
     for attempt in range(TRIES):
-        trial = Trial(stage.ready(), case, timings)
+        trial = Trial(stage.ready(), case, timings, seed)
         try:
             verdict = trial.run()
         except PhaseMissed as error:
