@@ -19,6 +19,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kShownDigits = 8;  // of the id of another's job
 constexpr std::string_view kNoReason = "no reason was given";
 
 // Bytes of a stranger in it never make it throw.
@@ -66,7 +67,7 @@ Task<FrontAnswer> FrontDesk::control(const Visitor& visitor, const FrontLine& li
       "there is no {}; it is status, kill, drain, undrain, gpus "
       "or counters",
       shown(verb));
-  if (verb == "status") answer = status();
+  if (verb == "status") answer = status(visitor);
   if (verb == "counters") answer = counters_text();
   if (verb == "kill") answer = kill_jobs(visitor, line);
   if (verb == "drain" || verb == "undrain") answer = drain(visitor, line);
@@ -81,12 +82,18 @@ Task<FrontAnswer> FrontDesk::control(const Visitor& visitor, const FrontLine& li
   co_return FrontAnswer{fmt::format("{} ok {}\n", line.marker, *answer), {}};
 }
 
-std::string FrontDesk::status() {
+// The id of another's job is told in part: who knows all of it could take its place on a node that
+// it has not reached yet.
+std::string FrontDesk::status(const Visitor& visitor) {
   json jobs = json::array();
-  const auto add = [&jobs](std::string_view name, const auto& job, std::string_view state,
-                           const std::string& unit) {
+  const bool sees_all = is_admin(visitor);
+  const auto add = [&](std::string_view name, const auto& job, std::string_view state,
+                       const std::string& unit) {
     const std::size_t dash = name.rfind('-');
-    jobs.push_back({{"job", name.substr(0, dash)},
+    std::string id(name.substr(0, dash));
+    const bool is_his = sees_all || job.client == visitor.client;
+    if (!is_his) std::fill(id.begin() + kShownDigits, id.end(), '0');
+    jobs.push_back({{"job", id},
                     {"index", std::stoul(std::string(name.substr(dash + 1)))},
                     {"client", job.client},
                     {"user", job.user},
@@ -94,7 +101,7 @@ std::string FrontDesk::status() {
                     {"state", state},
                     {"since", job.since},
                     {"gpus", to_text(job.gpus)},
-                    {"unit", unit}});
+                    {"unit", is_his ? unit : std::string()}});
   };
   for (const JobRecord& record : live_jobs()) {
     add(record.name(), record, starting_.contains(record.name()) ? "starting" : "running",
@@ -137,6 +144,7 @@ Result<std::string> FrontDesk::kill_jobs(const Visitor& visitor, const FrontLine
              "{} stops job {} of {}", visitor.text(), job, record.client);
     const auto told =
         tell_to_stop(record, fmt::format("the job was killed by {} (hvdctl kill)", visitor.client));
+    jobs_.stop_unit(record);
     if (told) ++num_stopped;
   }
   return dump({{"stopped", num_stopped}});

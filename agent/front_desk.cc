@@ -97,6 +97,8 @@ std::vector<JobRecord> FrontDesk::live_jobs() {
                job_text(record), record.client);
       jobs_.clear(record);
     } else if (now - since->second > kKeepEnded) {
+      // Where its agent has only stopped taking connections, the unit is still there.
+      jobs_.stop_unit(record);
       records_->remove(record);
       ended_.erase(since);
     }
@@ -199,7 +201,9 @@ Task<std::size_t> FrontDesk::stop_all(std::string reason, SteadyTime limit) {
   while (true) {
     const std::vector<JobRecord> live = live_jobs();
     for (const JobRecord& record : live) {
-      if (told_to_stop_.insert(record.name()).second) (void)tell_to_stop(record, reason);
+      if (!told_to_stop_.insert(record.name()).second) continue;
+      (void)tell_to_stop(record, reason);
+      jobs_.stop_unit(record);
     }
     if (live.empty() || steady_clock::now() >= limit) co_return live.size();
     pause.expires_after(std::chrono::milliseconds(50));

@@ -104,7 +104,7 @@ class FrontDesk {
   [[nodiscard]] FrontAnswer resume_job(const Visitor& visitor, const FrontLine& line);
   [[nodiscard]] FrontAnswer reap_job(const Visitor& visitor, const FrontLine& line);
   [[nodiscard]] Task<FrontAnswer> control(const Visitor& visitor, const FrontLine& line);
-  [[nodiscard]] std::string status();
+  [[nodiscard]] std::string status(const Visitor& visitor);
   [[nodiscard]] std::string counters_text() const;
   [[nodiscard]] Result<std::string> kill_jobs(const Visitor& visitor, const FrontLine& line);
   [[nodiscard]] Result<std::string> drain(const Visitor& visitor, const FrontLine& line);

@@ -123,7 +123,8 @@ void Job::watch_hang_up(int stream) {
 void Job::take_stream_end() { handle(JobEvent::kStreamEnd); }
 
 void Job::stop(const std::string& reason) {
-  if (stopped_by_.empty()) stopped_by_ = reason;
+  if (!stopped_by_.empty()) return;
+  stopped_by_ = reason;
   if (state_ == JobState::kNew) return take_stream_end();
   if (state_ == JobState::kReady) {
     service_.finish(ServiceEdge::Ending::kInternal, reason);

@@ -19,12 +19,14 @@
 #include "agent/job_agent.h"
 #include "agent/own_children.h"
 #include "agent/peer_user.h"
+#include "agent/program_answer.h"
 #include "base/log.h"
 
 namespace hvd {
 namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(2);
+constexpr auto kStopLimit = std::chrono::seconds(10);
 constexpr std::string_view kSystemdRun = "/usr/bin/systemd-run";
 
 std::vector<std::string> agent_command(const JobPlaceConfig& config, const JobRecord& record,
@@ -68,6 +70,18 @@ int spawn_apart(const std::vector<std::string>& command, const std::vector<std::
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   return error;
+}
+
+Task<void> ask_to_stop(Loop& loop, EnvList env, std::string unit) {
+  ProgramQuestion question;
+  question.words = {"systemctl", "stop", "--no-block", "--no-ask-password", unit};
+  question.env = std::move(env);
+  question.limit = kStopLimit;
+  const ProgramAnswer answer = co_await ask_program(loop, std::move(question));
+  const bool has_gone = answer.output.find("not loaded") != std::string::npos;
+  if (!answer.problem.empty() && !has_gone) {
+    log(LogLevel::kWarning, "systemctl stop {} {}: {}", unit, answer.problem, answer.output);
+  }
 }
 
 }  // namespace
@@ -121,6 +135,11 @@ std::vector<std::string> unit_command(const JobPlaceConfig& config, const JobRec
   const std::vector<std::string> agent = agent_command(config, record, words);
   command.insert(command.end(), agent.begin(), agent.end());
   return command;
+}
+
+void JobPlace::stop_unit(const JobRecord& record) const {
+  if (record.unit.empty()) return;
+  boost::asio::co_spawn(loop_, ask_to_stop(loop_, config_.env, record.unit), boost::asio::detached);
 }
 
 std::vector<std::string> JobPlace::reap_command(const JobRecord& record,

@@ -59,6 +59,10 @@ class JobPlace {
   // Whether somebody listens there, be it that he takes no connection for the time being.
   [[nodiscard]] bool is_alive(const JobRecord& record) const;
 
+  // systemd ends the job's unit, and all that is in it, whatever the job's agent does. Nothing
+  // where it has none. Returns at once; a failure is told in the log.
+  void stop_unit(const JobRecord& record) const;
+
   // What reaps a job on standard input and output, as the job's user; `words` are more words for
   // it.
   [[nodiscard]] std::vector<std::string> reap_command(const JobRecord& record,

@@ -1,5 +1,7 @@
 #include "agent/tls_edge.h"
 
+#include <netinet/tcp.h>
+
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/read_until.hpp>
@@ -19,6 +21,17 @@ constexpr auto kHandshakeLimit = std::chrono::seconds(10);
 constexpr auto kGoodbyeLimit = std::chrono::seconds(1);
 // Without a free descriptor the connection would be reported again and again.
 constexpr auto kPause = std::chrono::milliseconds(100);
+
+// A host that has gone without a word is noticed within half a minute, also by who only waits.
+void watch_for_dead_peer(int socket) {
+  const auto set = [socket](int level, int option, int value) {
+    setsockopt(socket, level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
 
 }  // namespace
 
@@ -161,7 +174,7 @@ Task<void> TlsEdge::meet(Socket socket, std::unique_ptr<Stranger> stranger) {
   }
   boost::system::error_code ignored;
   stream.lowest_layer().set_option(tcp::no_delay(true), ignored);
-  stream.lowest_layer().set_option(boost::asio::socket_base::keep_alive(true), ignored);
+  watch_for_dead_peer(stream.lowest_layer().native_handle());
   Visitor visitor;
   visitor.client = *user;
   visitor.address = address;

@@ -30,7 +30,7 @@ namespace hvd {
 class TlsEdge {
  public:
   // Most strangers at once, in all and from one address.
-  static constexpr std::size_t kMostStrangers = 64;
+  static constexpr std::size_t kMostStrangers = 256;
   static constexpr std::size_t kMostOfOneAddress = 16;
   // Most who are being answered at once; it takes long only for those who wait for GPUs.
   static constexpr std::size_t kMostServed = 1024;

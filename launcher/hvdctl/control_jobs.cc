@@ -8,12 +8,18 @@
 #include <tuple>
 #include <utility>
 
+#include "base/shown.h"
 #include "launcher/shell_words.h"
 
 namespace hvd {
 namespace {
 
 constexpr std::size_t kAllDigits = 32;
+constexpr std::size_t kToldDigits = 8;  // of the id of another's job; the rest are zeros
+
+bool is_in_part(const ClusterJob& job) {
+  return job.id.find_first_not_of('0', kToldDigits) == std::string::npos;
+}
 
 }  // namespace
 
@@ -71,7 +77,15 @@ Result<void> check_job_word(std::string_view word) {
 Result<ClusterJob> find_job(const std::vector<ClusterJob>& jobs, std::string_view beginning) {
   std::vector<const ClusterJob*> found;
   for (const ClusterJob& job : jobs) {
-    if (job.id.starts_with(beginning)) found.push_back(&job);
+    const std::size_t told = is_in_part(job) ? kToldDigits : kAllDigits;
+    const bool is_it =
+        std::string_view(job.id).substr(0, told).starts_with(beginning.substr(0, told));
+    if (is_it) found.push_back(&job);
+  }
+  if (found.size() == 1 && is_in_part(*found.front())) {
+    return make_error("job {} is {}'s; only its owner and administrators of the node may end it",
+                      found.front()->id.substr(0, kToldDigits),
+                      shown(found.front()->parts.front().status.client));
   }
   if (found.size() == 1) return *found.front();
   if (found.empty()) {
