@@ -209,6 +209,36 @@ TEST(ResumableStream, AConnectionThatSaysNothingIsBroken) {
   stream->close();
 }
 
+TEST(ResumableStream, WhatCameBeforeTheEndOfAConnectionIsTakenThoughNothingCanBeWritten) {
+  Loop loop(1);
+  auto pair = std::move(*make_stream_pair());
+  std::string why;
+  auto stream = ResumableStream::start(loop, std::move(pair.second), Nanos(0),
+                                       {[&why](const std::string& text) { why = text; }, {}});
+  ResumeEngine ours;  // as the stream's: what it says first
+  ours.connect();
+  ResumeEngine other;
+  other.connect();
+  ASSERT_TRUE(other.take_wire(ours.next_wire()));
+  const std::string words(3 * ResumeEngine::kMostData, 'w');
+  other.give(words);
+  auto wire = std::move(*make_stream_pair());
+  const int buffer = 1 << 20;
+  setsockopt(wire.second.get(), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  for (std::string bytes = other.next_wire(); !bytes.empty(); bytes = other.next_wire()) {
+    ASSERT_EQ(::send(wire.second.get(), bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  wire.second.reset();
+  stream->attach(std::move(wire.first));
+  std::string came;
+  boost::asio::co_spawn(loop, read_all(loop, pair.first, &came), boost::asio::detached);
+  loop.run_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(came.size(), words.size());
+  EXPECT_EQ(why, "End of file");
+  stream->close();
+}
+
 TEST(ResumableStream, OnlyWhatComesCountsAsHeard) {
   Twins twins;
   const SteadyTime started = twins.left->last_heard();
