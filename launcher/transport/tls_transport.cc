@@ -133,12 +133,14 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
  private:
   // An agent may take connections and say nothing. Once that has lasted for the lease, the job has
-  // lost the node, and says so itself.
+  // lost the node and said so; what the agent answers may still be told, but not that it is asked.
   Task<void> dial_again(std::string why) {
     const SteadyTime began = steady_clock::now();
-    if (began - stream_->last_heard() >= dialler_.config.lease) co_return;
     const SteadyTime end = began + dialler_.config.lease;
-    log(LogLevel::kInfo, "{}: the connection has broken ({}); dialling again", target_.host, why);
+    const bool is_told = began - stream_->last_heard() < dialler_.config.lease;
+    if (is_told) {
+      log(LogLevel::kInfo, "{}: the connection has broken ({}); dialling again", target_.host, why);
+    }
     Nanos pause = kDialAgain;
     boost::asio::steady_timer timer(dialler_.loop);
     while (!stream_->is_over() && steady_clock::now() < end) {
@@ -146,13 +148,15 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
           std::min(end, steady_clock::now() + dialler_.config.lease / kPatienceOfLease));
       if (stream_->is_over()) co_return;
       if (connection) {
-        log(LogLevel::kInfo, "{}: connected again after {}", target_.host,
-            format_duration(steady_clock::now() - began));
+        if (is_told) {
+          log(LogLevel::kInfo, "{}: connected again after {}", target_.host,
+              format_duration(steady_clock::now() - began));
+        }
         co_return stream_->attach(std::move(*connection));
       }
       why = connection.error().message;
       if (!connection.error().may_retry) co_return stream_->fail(why);
-      log(LogLevel::kDebug, "{}", why);
+      if (is_told) log(LogLevel::kDebug, "{}", why);
       timer.expires_after(pause);
       co_await timer.async_wait(kAwait);
       pause = std::min<Nanos>(pause * 2, kMostPause);
