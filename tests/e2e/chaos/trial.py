@@ -308,6 +308,9 @@ class Trial:
         if code == 125 and "was lost" in last and is_spawned and \
                 not re.search(r"node\d: (verified clean|unverified)", self.job.err.text):
             self.problems.append("nothing is said about whether the lost node is clean")
+        if code == 0 and self.case.fault == "restart" and \
+                f"{cases.VICTIM}: connected again after" not in self.job.err.text:
+            self.problems.append("the restart has broken no connection")
 
     def _judge_output(self):
         numbers = {}
