@@ -100,6 +100,7 @@ class Job {
   void take_shim_message(hvdrun::v1::FromShim&& message);
   void take_ready(const hvdrun::v1::ShimReady& ready);
   void add_port_holder(hvdrun::v1::ExitReport* report) const;
+  static void add_process_limit(hvdrun::v1::ExitReport* report);
   void take_finished(hvdrun::v1::Finished&& finished);
   void take_log_chunk(hvdrun::v1::LogChunk&& chunk);
   void pass_input(const hvdrun::v1::OutputRequest& request);

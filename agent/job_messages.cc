@@ -1,10 +1,13 @@
 // What the launcher and the shim send, turned into events of the job or passed on to the other
 // side.
+#include <cerrno>
 #include <utility>
 
 #include "agent/fabric_probe.h"
 #include "agent/job.h"
 #include "agent/port_holder.h"
+#include "agent/process_limit.h"
+#include "base/read_file.h"
 
 namespace hvd {
 
@@ -107,6 +110,7 @@ void Job::take_shim_message(v1::FromShim&& message) {
       if (pmi_) pmi_->note_end(*message.mutable_exited());
       *reply.mutable_exited() = std::move(*message.mutable_exited());
       add_port_holder(reply.mutable_exited());
+      add_process_limit(reply.mutable_exited());
       service_.send(std::move(reply));
       return send_kernel_facts();
     case v1::FromShim::kLog:
@@ -149,6 +153,14 @@ void Job::take_ready(const v1::ShimReady& ready) {
   is_hello_answered_ = true;
   // Behind the answer, so that the launcher goes on meanwhile, and before anything is started.
   look_at_earlier_jobs();
+}
+
+void Job::add_process_limit(v1::ExitReport* report) {
+  const bool is_refused = report->what_case() == v1::ExitReport::kFailedToStart &&
+                          report->failed_to_start().errno_value() == EAGAIN;
+  if (!is_refused) return;
+  report->mutable_failed_to_start()->set_detail(
+      full_pids_cgroup(read_small_file("/proc/self/cgroup")));
 }
 
 // The launcher sends no more than its window, so nothing is held here.

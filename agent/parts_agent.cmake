@@ -6,7 +6,7 @@ add_library(hvdrun_agent STATIC
   gpu_lines.cc gpu_memory.cc gpu_question.cc gpu_watch.cc greeting.cc guard.cc
   horovod_server.cc horovod_store.cc interfaces.cc job.cc job_dir.cc job_earlier.cc job_horovod.cc job_messages.cc job_stage.cc job_state.cc
   job_timeline.cc job_vitals.cc job_watch.cc kernel_log.cc kernel_view.cc leftovers.cc master_port.cc
-  output_queue.cc outside_program.cc own_children.cc port_holder.cc pmi_desk.cc pmi_line.cc pmi_server.cc preflight.cc program_answer.cc rank_family.cc reap.cc reap_process.cc
+  output_queue.cc outside_program.cc own_children.cc port_holder.cc pmi_desk.cc pmi_line.cc pmi_server.cc preflight.cc process_limit.cc program_answer.cc rank_family.cc reap.cc reap_process.cc
   rendezvous_edge.cc serve.cc server_edge.cc service.cc service_config.cc service_socket.cc session.cc
   service_edge.cc shim_channel.cc shim_process.cc shim_watch.cc spool.cc stage_cache.cc stage_entries.cc stage_intake.cc stdio_stream.cc stop_reason.cc store_relay.cc
   survivor_watch.cc timeline_files.cc tls_edge.cc users.cc vital_book.cc watch_edge.cc worker_binding.cc worker_spec.cc)
@@ -37,7 +37,7 @@ set(agent_parts hvdrun_agent hvdrun_shim hvdrun_services PkgConfig::GRPC protobu
 hvdrun_test(agent_test LIBS ${agent_parts}
   SRCS beat_book_test.cc cpu_binding_test.cc executable_test.cc fabric_patience_test.cc fabric_test.cc front_line_test.cc gpu_claim_test.cc gpu_lines_test.cc
   horovod_server_test.cc horovod_store_test.cc interfaces_test.cc job_dir_test.cc job_record_test.cc job_state_test.cc kernel_log_test.cc
-  kernel_view_test.cc output_queue_test.cc pmi_desk_test.cc pmi_line_test.cc pmi_server_test.cc stage_test.cc
+  kernel_view_test.cc output_queue_test.cc pmi_desk_test.cc pmi_line_test.cc pmi_server_test.cc process_limit_test.cc stage_test.cc
   stop_reason_test.cc store_relay_test.cc timeline_files_test.cc users_test.cc vital_book_test.cc worker_binding_test.cc worker_spec_test.cc)
 # These have children, and reap whatever ends.
 hvdrun_test(agent_containment_test LIBS ${agent_parts}

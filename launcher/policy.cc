@@ -153,6 +153,7 @@ std::optional<Cause> cause_of(const v1::ExitReport& report, std::uint32_t node, 
       cause.kind = CauseKind::kFailedToStart;
       cause.value = report.failed_to_start().errno_value();
       cause.stage = report.failed_to_start().stage();
+      cause.text = report.failed_to_start().detail();
       break;
     case v1::ExitReport::WHAT_NOT_SET:
       // Never success by default: an end that nobody can tell is a failure of ours.

@@ -97,8 +97,9 @@ std::string what_happened(const Cause& cause) {
             "{} could not execute the command: {}{}", rank_text(cause), strerror(cause.value),
             cause.value == ENOEXEC ? " (a script needs a first line like #!/bin/sh)" : "");
       }
-      return fmt::format("{} could not be started: {}: {}", rank_text(cause),
-                         stage_text(cause.stage), strerror(cause.value));
+      return with_detail(fmt::format("{} could not be started: {}: {}", rank_text(cause),
+                                     stage_text(cause.stage), strerror(cause.value)),
+                         cause.text);
     case CauseKind::kNodeLost:
       return with_detail(fmt::format("node {} was lost", cause.host), cause.text);
     case CauseKind::kNodeStopped:
