@@ -26,6 +26,9 @@ namespace hvd {
 namespace {
 
 constexpr auto kLookAgain = std::chrono::milliseconds(2);
+// For what a job's agent left when it was killed: its shim ends the ranks, then itself.
+constexpr int kStrayLooks = 60;
+constexpr auto kStrayPause = std::chrono::milliseconds(500);
 constexpr auto kStopLimit = std::chrono::seconds(10);
 constexpr std::string_view kSystemdRun = "/usr/bin/systemd-run";
 
@@ -92,8 +95,12 @@ Task<void> keep_child(Loop& loop, pid_t pid) {
                                               static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   co_await ended.async_wait(boost::asio::posix::stream_descriptor::wait_read, kAwait);
   waitpid(pid, nullptr, WNOHANG);
-  // What it has left, where this is the one whom orphans come to.
-  if (OwnChildren::has_dead_one()) OwnChildren::of(loop).reap_strays();
+  // What it has left, where this is the one whom orphans come to; some of it may still be ending.
+  boost::asio::steady_timer pause(loop);
+  for (int i = 0; i < kStrayLooks && OwnChildren::of(loop).reap_strays(); ++i) {
+    pause.expires_after(kStrayPause);
+    co_await pause.async_wait(kAwait);
+  }
 }
 
 bool may_start_units() {
