@@ -21,11 +21,16 @@ bool is_plain_word(std::string_view word) {
   return !word.empty() && word.find_first_of(std::string_view(" \t\n\v\f\r")) == word.npos;
 }
 
+bool is_passed_on(Kind kind, std::string_view name) {
+  if (kind == Kind::kReap) return name == "--grace-ms" || name == "--job-dir";
+  return kind == Kind::kJob && name == "--cgroup-root";
+}
+
 // What goes on to the job's agent or to the reap: pairs of names that are known.
 void check_passed_on(const hvd::FrontLine& line) {
-  const std::string_view known = line.kind == Kind::kJob ? "--cgroup-root" : "--grace-ms";
   require(line.words.size() % 2 == 0);
-  for (std::size_t i = 0; i < line.words.size(); i += 2) require(line.words[i] == known);
+  for (std::size_t i = 0; i < line.words.size(); i += 2)
+    require(is_passed_on(line.kind, line.words[i]));
 }
 
 }  // namespace
