@@ -39,14 +39,14 @@ constexpr int kFailure = 1;
 constexpr auto kFlushLimit = std::chrono::milliseconds(1000);
 
 constexpr const char* kHelp =
-    "Usage: hvd-agent --stdio [--job ID --node INDEX] [--marker TEXT] [--cgroup-root FOLDER]\n"
-    "                 [--user-scope]\n"
-    "       hvd-agent reap --job ID --node INDEX [--grace-ms N]\n"
-    "       hvd-agent serve --listen unix:PATH | --config FILE [--cgroup-root FOLDER]\n"
-    "       hvd-agent --version | --help\n"
+    "Usage: hvd-agent serve --listen unix:PATH | --config FILE [--cgroup-root FOLDER]\n"
+    "  or:  hvd-agent reap --job ID --node INDEX [--grace-ms N]\n"
+    "  or:  hvd-agent --stdio [OPTION]...\n"
+    "  or:  hvd-agent --version | --help\n"
     "\n"
-    "The part of hvdrun that runs on each node of a job. hvdrun starts it by itself; there is no\n"
-    "need to start it by hand.\n"
+    "The part of hvdrun that runs on each node of a job. hvdrun brings it along by ssh and starts "
+    "it\n"
+    "by itself; where it is a service (serve), hvdrun comes to it by TLS.\n"
     "\n"
     "  --stdio               serve the launcher on standard input and output\n"
     "  reap                  kill what is left of a job on this node, and print as one line of\n"

@@ -21,8 +21,8 @@ namespace hvd {
 namespace {
 
 constexpr const char* kHelp =
-    "usage: hvd-exporter [--listen ADDRESS:PORT] [--agent SOCKET]\n"
-    "       hvd-exporter --version | --help\n"
+    "Usage: hvd-exporter [--listen ADDRESS:PORT] [--agent SOCKET]\n"
+    "  or:  hvd-exporter --version | --help\n"
     "\n"
     "Metrics of the hvd-agent of this node, at http://ADDRESS:PORT/metrics for Prometheus.\n"
     "\n"

@@ -24,8 +24,8 @@ constexpr int kFailed = static_cast<int>(ExitCode::kInfrastructure);
 
 std::string help() {
   return fmt::format(
-      "usage: hvdctl COMMAND [options]\n"
-      "       hvdctl --version | --help\n"
+      "Usage: hvdctl COMMAND [OPTION]...\n"
+      "  or:  hvdctl --version | --help\n"
       "\n"
       "{}  {:<8} {}\n"
       "\n"
