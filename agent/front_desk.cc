@@ -93,8 +93,7 @@ std::vector<JobRecord> FrontDesk::live_jobs() {
     }
     const auto [since, is_new] = ended_.try_emplace(name, now);
     if (is_new) {
-      log_with(LogLevel::kInfo, fields_of(record, "job-gone"), "{} of {} has gone",
-               job_text(record), record.client);
+      if (!record.is_ended) tell_gone(record);
       jobs_.clear(record);
     } else if (now - since->second > kKeepEnded) {
       // Where its agent has only stopped taking connections, the unit is still there.
@@ -104,6 +103,16 @@ std::vector<JobRecord> FrontDesk::live_jobs() {
     }
   }
   return live;
+}
+
+// Once: an agent that comes after this one keeps quiet about it.
+void FrontDesk::tell_gone(JobRecord& record) {
+  log_with(LogLevel::kInfo, fields_of(record, "job-gone"), "{} of {} has gone", job_text(record),
+           record.client);
+  record.is_ended = true;
+  if (auto written = records_->write(record); !written) {
+    log(LogLevel::kDebug, "{}", written.error().message);
+  }
 }
 
 std::size_t FrontDesk::num_jobs() { return live_jobs().size(); }

@@ -113,6 +113,7 @@ class FrontDesk {
                                     const std::string& why);
   // Records of jobs that live, or are being started; those of others are removed after a while.
   [[nodiscard]] std::vector<JobRecord> live_jobs();
+  void tell_gone(JobRecord& record);
   [[nodiscard]] std::optional<JobRecord> record_of(const FrontLine& line) const;
   [[nodiscard]] Result<void> tell_to_stop(const JobRecord& record, const std::string& reason) const;
   [[nodiscard]] std::string drained() const;

@@ -29,11 +29,11 @@ constexpr std::string_view kSuffix = ".json";
 std::string JobRecord::name() const { return fmt::format("{}-{}", job_id, node); }
 
 std::string to_json(const JobRecord& record) {
-  return json{{"job", record.job_id},         {"node", record.node},
-              {"client", record.client},      {"address", record.address},
-              {"user", record.user},          {"uid", record.uid},
-              {"unit", record.unit},          {"key_sum", record.key_sum},
-              {"gpus", to_text(record.gpus)}, {"since", record.since}}
+  return json{
+      {"job", record.job_id},      {"node", record.node},       {"client", record.client},
+      {"address", record.address}, {"user", record.user},       {"uid", record.uid},
+      {"unit", record.unit},       {"key_sum", record.key_sum}, {"gpus", to_text(record.gpus)},
+      {"since", record.since},     {"ended", record.is_ended}}
       .dump();
 }
 
@@ -51,6 +51,7 @@ std::optional<JobRecord> parse_record(const std::string& text) {
     parsed.at("unit").get_to(record.unit);
     parsed.at("key_sum").get_to(record.key_sum);
     parsed.at("since").get_to(record.since);
+    record.is_ended = parsed.value("ended", false);
     const auto gpus = parse_gpu_claim(parsed.at("gpus").get<std::string>());
     if (!gpus) return std::nullopt;
     record.gpus = *gpus;

@@ -26,6 +26,7 @@ struct JobRecord {
   std::string key_sum;  // SHA-256 of the launcher's key, hexadecimal
   GpuClaim gpus;
   std::int64_t since = 0;  // seconds since the epoch
+  bool is_ended = false;   // an agent has seen it gone, and said so
 
   // "ID-NODE": its file and its folder.
   [[nodiscard]] std::string name() const;

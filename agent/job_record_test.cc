@@ -27,6 +27,7 @@ JobRecord some_record() {
   record.key_sum = sum_of_key("the key");
   record.gpus = *parse_gpu_claim("0,1");
   record.since = 1'800'000'000;
+  record.is_ended = true;
   return record;
 }
 

@@ -61,6 +61,16 @@ class Tls(OnTls):
         self.assert_counted(run)
         self.assert_says(run, "node2: connected again after")
 
+    def test_a_job_that_has_ended_is_told_once_by_all_agents_together(self):
+        self.assert_code(self.by_tls("-H", "node1:1", "true"), 0)
+        told = []
+        for _ in range(3):
+            self.agents["node1"].signal(signal.SIGKILL)
+            self.agents["node1"].process.wait(5)
+            told += self.agents["node1"].err.find("node 0 of alice has gone", 0)
+            self.start_agent("node1")
+        self.assertEqual(len(told), 1, told)
+
     def test_a_job_agent_that_is_killed_loses_its_job_and_the_node_is_named(self):
         run = self.start_by_tls("-H", "node1:1,node2:1", "--grace", 1, "sleep", 600)
         self.wait_workers(2, run)
