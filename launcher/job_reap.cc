@@ -23,8 +23,9 @@ using std::chrono::steady_clock;
 constexpr Nanos kLongest = seconds(30);
 // Beyond the grace, as for the nodes that can be reached.
 constexpr Nanos kAfterGrace = seconds(10);
-// A node that has fallen silent hardly answers a new connection either.
-constexpr Nanos kSilentConnect = seconds(5);
+// A node that lives takes a connection at once, however long its log-in lasts; one that has fallen
+// silent hardly gets any further.
+constexpr Nanos kConnect = seconds(5);
 // Nobody wants to wait much longer than the time that he gave the start.
 constexpr Nanos kUnstartedConnect = seconds(1);
 constexpr std::size_t kMaxAnswer = std::size_t{1} << 20U;
@@ -64,8 +65,8 @@ void Job::reap_lost(Node& node) {
   // A connection that has timed out is closed, too, at about the same moment.
   const bool is_silent =
       !node.is_link_closed || is_silent_for(boottime_now() - node.last_heard, options_.heartbeat);
-  begin_reap(node, {options_.grace, is_silent ? std::min(deadline, now + kSilentConnect) : deadline,
-                    deadline});
+  begin_reap(node,
+             {options_.grace, is_silent ? std::min(deadline, now + kConnect) : deadline, deadline});
 }
 
 // An agent that was started, and has said nothing since, may hang. It has started no rank.
@@ -73,7 +74,7 @@ void Job::reap_unstarted(Node& node) {
   const bool is_silent = !node.error || node.error->code == ExitCode::kTimeout;
   if (!is_silent || node.phases.current() < Phase::kStartAgent) return;
   const SteadyTime now = steady_clock::now();
-  begin_reap(node, {Nanos::zero(), now + kUnstartedConnect, now + kSilentConnect});
+  begin_reap(node, {Nanos::zero(), now + kUnstartedConnect, now + kConnect});
 }
 
 void Job::begin_reap(Node& node, ReapLimits limits) {
@@ -86,6 +87,7 @@ Task<void> Job::reap(Node& node, ReapLimits limits) {
   OpenRequest request;
   request.target = {node.index, node.host.name, node.host.user, node.host.port, node.host.key};
   request.deadline = limits.reached_by;
+  request.connect_by = steady_clock::now() + kConnect;
   request.agent_words =
       reap_words(words_for_agent(node), limits.grace, node.hello ? node.hello->job_dir() : "");
   auto connection = co_await transport_of(node, reap_transports_).open(std::move(request));

@@ -47,6 +47,10 @@ struct LookUp {
   Addresses addresses;
 };
 
+bool is_given_up(const SshJob& job) {
+  return job.is_over() || std::chrono::steady_clock::now() >= job.connect_by();
+}
+
 Result<Addresses> resolve(SshJob& job, const std::string& host, std::uint16_t port) {
   Addresses numeric;
   if (look_up(host, port, AI_NUMERICHOST, &numeric) == 0) return numeric;
@@ -61,7 +65,7 @@ Result<Addresses> resolve(SshJob& job, const std::string& host, std::uint16_t po
     shared->done.notify_one();
   }).detach();
   std::unique_lock lock(shared->mutex);
-  while (!shared->is_done && !job.is_over()) shared->done.wait_for(lock, kLookUpSlice);
+  while (!shared->is_done && !is_given_up(job)) shared->done.wait_for(lock, kLookUpSlice);
   if (!shared->is_done) return make_error(ExitCode::kTimeout, "no answer from the name service");
   if (shared->error == 0) return std::move(shared->addresses);
   return make_error("cannot resolve the name {}: {}: check its spelling and DNS", host,
@@ -73,7 +77,7 @@ int try_to_connect(SshJob& job, int socket, const addrinfo& address) {
   if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   const SshJob::Guard guard(job, socket);
-  const SteadyTime end = std::min(job.deadline(), std::chrono::steady_clock::now() + kTryTime);
+  const SteadyTime end = std::min(job.connect_by(), std::chrono::steady_clock::now() + kTryTime);
   while (!job.is_over()) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
@@ -131,7 +135,7 @@ Result<UniqueFd> dial(SshJob& job, const std::string& host, std::uint16_t port,
   for (bool is_any_silent = true; is_any_silent;) {
     is_any_silent = false;
     for (const addrinfo* entry = addresses->get(); entry; entry = entry->ai_next) {
-      if (job.is_over()) return connect_error(ETIMEDOUT, host, port);
+      if (is_given_up(job)) return connect_error(ETIMEDOUT, host, port);
       UniqueFd socket(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       error = socket.is_valid() ? try_to_connect(job, socket.get(), *entry) : errno;
       if (error == ETIMEDOUT) is_any_silent = true;

@@ -7,6 +7,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -24,14 +25,16 @@ namespace hvd {
 
 class SshJob : public std::enable_shared_from_this<SshJob> {
  public:
-  SshJob(Loop& loop, Target target, SteadyTime deadline, std::function<void(Phase)> on_phase)
-      : target_(std::move(target)),
-        deadline_(deadline),
+  SshJob(Loop& loop, const OpenRequest& request)
+      : target_(request.target),
+        deadline_(request.deadline),
+        connect_by_(std::min(request.connect_by, request.deadline)),
         loop_(&loop),
-        on_phase_(std::move(on_phase)) {}
+        on_phase_(request.on_phase) {}
 
   [[nodiscard]] const Target& target() const { return target_; }
   [[nodiscard]] SteadyTime deadline() const { return deadline_; }
+  [[nodiscard]] SteadyTime connect_by() const { return connect_by_; }
   [[nodiscard]] bool is_over() const {
     return is_cancelled_ || std::chrono::steady_clock::now() >= deadline_;
   }
@@ -66,6 +69,7 @@ class SshJob : public std::enable_shared_from_this<SshJob> {
  private:
   const Target target_;
   const SteadyTime deadline_;
+  const SteadyTime connect_by_;
   std::atomic<bool> is_cancelled_ = false;
   std::atomic<Phase> phase_ = Phase::kWaiting;
   std::mutex mutex_;

@@ -92,7 +92,7 @@ class SshTransport final : public Transport {
                                                            SteadyTime start) {
     const std::string& host = request.target.host;
     if (opens_.is_aborted()) co_return make_error("{}: stopped", host);
-    auto job = std::make_shared<SshJob>(loop_, request.target, request.deadline, request.on_phase);
+    auto job = std::make_shared<SshJob>(loop_, request);
     auto outcome = std::make_shared<LoginOutcome>();
     Event is_done(loop_);
     const OpenList::Entry entry(opens_, [&] {
@@ -113,7 +113,8 @@ class SshTransport final : public Transport {
     const bool has_result = is_in_time && !is_timeout(outcome->session);
     if (!has_result) {
       co_return make_error(ExitCode::kTimeout, "{}: no answer in {} ({})", host,
-                           format_duration(request.deadline - start), phase_name(job->phase()));
+                           format_duration(std::chrono::steady_clock::now() - start),
+                           phase_name(job->phase()));
     }
     if (!outcome->session) co_return tl::unexpected(outcome->session.error().within(host));
     co_return std::move(outcome->session);

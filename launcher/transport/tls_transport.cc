@@ -234,8 +234,8 @@ class TlsTransport final : public Transport {
     const std::string& host = request.target.host;
     const Dialler dialler{loop_, config_, *context_};
     ClaimOrder::Turn turn(order_, host);
-    auto secured =
-        co_await dialler.dial(request.target, request.deadline, opens_, request.on_phase);
+    auto secured = co_await dialler.dial(
+        request.target, std::min(request.connect_by, request.deadline), opens_, request.on_phase);
     if (!secured) co_return tl::unexpected(secured.error());
     const OpenList::Entry entry(opens_, [&secured] { secured->pump->close(); });
     if (request.on_phase) request.on_phase(Phase::kStartAgent);

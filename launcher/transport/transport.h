@@ -46,6 +46,8 @@ struct Target {
 struct OpenRequest {
   Target target;
   SteadyTime deadline;  // of the whole start; each step ends by it
+  // A host that has not taken the connection by then is given up (ssh, TLS).
+  SteadyTime connect_by = SteadyTime::max();
   // What the agent is started with, besides its marker. Plain words (boot_script.h).
   std::vector<std::string> agent_words = {"--stdio"};
   std::function<void(Phase)> on_phase;  // called on the loop's thread

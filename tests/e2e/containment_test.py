@@ -364,7 +364,7 @@ class Lost(Containment):
 class Unstarted(Containment):
     def test_an_agent_stopped_at_any_moment_of_the_start_is_cleared_away(self):
         random.seed(11)
-        for _ in range(harness.scaled(8, 200)):
+        for _ in range(harness.scaled(4, 200)):
             run = self.start("-np", 2, "-H", "node1,node2", "--start-timeout", 3, "--lease", 2,
                              "--heartbeat-ms", 100, "--grace", 1, "sleep", 600)
             agents = lab.wait_until(lambda: self.agents("node1"), 10, "no agent on node1")

@@ -53,7 +53,7 @@ if(TARGET hvdrun)
     # On hosts with systemd, with the Debian package of this build.
     hvdrun_e2e(systemd TIMEOUT 240 LONG_TIMEOUT 1800)
     add_test(NAME debian_package COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target hvdrun_deb)
-    set_tests_properties(debian_package PROPERTIES LABELS e2e TIMEOUT 300 RESOURCE_LOCK test_hosts
+    set_tests_properties(debian_package PROPERTIES LABELS e2e TIMEOUT 300
                          FIXTURES_SETUP debian_package)
     set_tests_properties(e2e_systemd long_systemd PROPERTIES FIXTURES_REQUIRED debian_package)
   endif()
