@@ -78,9 +78,6 @@ Result<void> check_together(const AgentArguments& arguments) {
   if (has_job != arguments.node.has_value() || ((is_reaping || is_job) && !has_job)) {
     return make_error(ExitCode::kUsage, "give --job ID and --node INDEX together");
   }
-  if (is_job && (arguments.socket.empty() || !arguments.config_file.empty())) {
-    return make_error(ExitCode::kUsage, "job: give --listen unix:PATH, and no --config");
-  }
   if (is_listening && arguments.socket.empty() == arguments.config_file.empty()) {
     return make_error(ExitCode::kUsage,
                       "serve: say where, as in --listen unix:/run/hvdrun/agent.sock, or --config "
@@ -89,7 +86,9 @@ Result<void> check_together(const AgentArguments& arguments) {
   if (is_listening && (has_job || arguments.wants_user_scope)) {
     return make_error(ExitCode::kUsage, "serve takes any job: no --job, --node or --user-scope");
   }
-  if (!is_listening && !is_job && !(arguments.socket.empty() && arguments.config_file.empty())) {
+  if (arguments.is_unit && !is_job)
+    return make_error(ExitCode::kUsage, "--unit is of hvd-agent job");
+  if (!is_listening && !(arguments.socket.empty() && arguments.config_file.empty())) {
     return make_error(ExitCode::kUsage, "--listen and --config are of hvd-agent serve");
   }
   return {};
@@ -112,8 +111,8 @@ Result<AgentArguments> parse_arguments(const std::vector<std::string_view>& word
   result.role = *role;
   if (result.role == AgentArguments::Role::kServe) result.marker = kDefaultMarker;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--user-scope") {
-      result.wants_user_scope = true;
+    if (words[i] == "--user-scope" || words[i] == "--unit") {
+      (words[i] == "--unit" ? result.is_unit : result.wants_user_scope) = true;
       continue;
     }
     if (!words[i].starts_with('-')) {

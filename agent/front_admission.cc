@@ -195,6 +195,7 @@ Task<FrontAnswer> FrontDesk::start_job(const Visitor& visitor, FrontLine line) {
     co_return refused(visitor, line, started.error().message);
   }
   ++counters_.jobs_started;
+  watch_jobs();
   log_with(LogLevel::kInfo, fields_of(*record, "job-started"),
            "{} of {} runs as user {}, GPUs {}, up after {}", job_text(*record), visitor.text(),
            record->user, to_text(record->gpus), format_duration(steady_clock::now() - began));

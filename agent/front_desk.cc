@@ -24,6 +24,7 @@ using std::chrono::steady_clock;
 
 // So long a job that has gone may still be reaped by its launcher.
 constexpr auto kKeepEnded = std::chrono::seconds(60);
+constexpr auto kLookAtJobs = std::chrono::seconds(1);
 constexpr std::string_view kDeleted = " (deleted)";
 
 // After an upgrade that has replaced the file: the new one, which is at the same place.
@@ -51,13 +52,14 @@ FrontDesk::FrontDesk(Loop& loop, Place place, const ServiceConfig& config, Refus
 Result<void> FrontDesk::open() {
   if (auto made = make_own_folder(place_.folder, 0755); !made) return made;
   if (auto locked = lock_folder(); !locked) return locked;
-  if (auto made = make_own_folder(place_.folder + "/jobs", 0755); !made) return made;
+  if (auto made = make_own_folder(place_.folder + "/jobs", 0700); !made) return made;
   auto records = JobRecords::open(place_.folder + "/records");
   if (!records) return tl::unexpected(records.error());
   records_.emplace(std::move(*records));
   std::set<std::string> known;
   for (const JobRecord& record : live_jobs()) {
     known.insert(record.name());
+    watch_jobs();
     log_with(LogLevel::kInfo, fields_of(record, "taken-up"), "{} of {} runs on as user {}",
              job_text(record), record.client, record.user);
   }
@@ -113,6 +115,21 @@ void FrontDesk::tell_gone(JobRecord& record) {
   if (auto written = records_->write(record); !written) {
     log(LogLevel::kDebug, "{}", written.error().message);
   }
+}
+
+void FrontDesk::watch_jobs() {
+  if (!std::exchange(is_watching_, true)) {
+    boost::asio::co_spawn(loop_, look_at_jobs(), boost::asio::detached);
+  }
+}
+
+Task<void> FrontDesk::look_at_jobs() {
+  boost::asio::steady_timer pause(loop_);
+  do {
+    pause.expires_after(kLookAtJobs);
+    co_await pause.async_wait(kAwait);
+  } while (!live_jobs().empty());
+  is_watching_ = false;
 }
 
 std::size_t FrontDesk::num_jobs() { return live_jobs().size(); }

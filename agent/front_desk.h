@@ -114,6 +114,9 @@ class FrontDesk {
   // Records of jobs that live, or are being started; those of others are removed after a while.
   [[nodiscard]] std::vector<JobRecord> live_jobs();
   void tell_gone(JobRecord& record);
+  // As long as there are some, so that the end of one is told and cleared up without being asked.
+  void watch_jobs();
+  [[nodiscard]] Task<void> look_at_jobs();
   [[nodiscard]] std::optional<JobRecord> record_of(const FrontLine& line) const;
   [[nodiscard]] Result<void> tell_to_stop(const JobRecord& record, const std::string& reason) const;
   [[nodiscard]] std::string drained() const;
@@ -124,6 +127,7 @@ class FrontDesk {
   ServiceConfig config_;
   RefusalLog& refusals_;
   bool is_closing_ = false;
+  bool is_watching_ = false;
   std::set<std::string> told_to_stop_;  // names of records
   JobPlace jobs_;
   GpuTable gpus_;

@@ -1,7 +1,11 @@
 #include "agent/job_agent.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,10 +37,27 @@ EnvList ranks_environment() {
   return env;
 }
 
+// From standard input, which nobody else shall have.
+Result<UniqueFd> take_listener() {
+  int is_listening = 0;
+  socklen_t size = sizeof is_listening;
+  const int failed = getsockopt(STDIN_FILENO, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size);
+  if (failed != 0 || is_listening == 0) {
+    return make_error("hvd-agent job is started by hvd-agent serve, with a socket as its input");
+  }
+  UniqueFd listener(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!listener.is_valid() || dup2(nothing.get(), STDIN_FILENO) < 0) {
+    return make_error("cannot take the job's socket: {}", strerror(errno));
+  }
+  fcntl(listener.get(), F_SETFL, O_NONBLOCK);
+  return listener;
+}
+
 // Everything that lives as long as the job. The order of members is that of their needs.
 class JobAgent {
  public:
-  JobAgent(Loop& loop, ServiceSocket socket, ShimProcess shim, CgroupPlace place)
+  JobAgent(Loop& loop, UniqueFd socket, ShimProcess shim, CgroupPlace place)
       : loop_(loop),
         job_(loop, std::move(shim), config(std::move(place))),
         door_(loop, std::move(socket),
@@ -101,15 +122,11 @@ class JobAgent {
 
 }  // namespace
 
-std::string job_socket_folder(const AgentArguments& arguments, const std::string& jobs_folder) {
-  return fmt::format("{}/{}-{}", jobs_folder, arguments.job_id, arguments.node.value_or(0));
-}
-
 int run_job_agent(const AgentArguments& arguments, CgroupPlace place,
                   const ServiceManager& manager) {
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  auto socket = ServiceSocket::claim(arguments.socket);
+  auto socket = take_listener();
   if (!socket) {
     log(LogLevel::kError, "{}", socket.error().message);
     return kFailure;

@@ -24,19 +24,19 @@ constexpr auto kFullPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
-JobDoor::JobDoor(Loop& loop, ServiceSocket socket, Handlers handlers)
+JobDoor::JobDoor(Loop& loop, UniqueFd socket, Handlers handlers)
     : loop_(loop), socket_(std::move(socket)), handlers_(std::move(handlers)), listener_(loop) {}
 
 void JobDoor::start() {
   boost::system::error_code ignored;
-  listener_.assign(fcntl(socket_.fd(), F_DUPFD_CLOEXEC, 0), ignored);
+  listener_.assign(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0), ignored);
   boost::asio::co_spawn(loop_, accept(), boost::asio::detached);
 }
 
 void JobDoor::close() {
   boost::system::error_code ignored;
   listener_.close(ignored);
-  socket_.close();
+  ::shutdown(socket_.get(), SHUT_RDWR);
 }
 
 Task<void> JobDoor::accept() {
@@ -45,7 +45,7 @@ Task<void> JobDoor::accept() {
     const auto [error] =
         co_await listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read, kAwait);
     if (error) co_return;
-    UniqueFd connection(accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (connection.is_valid()) {
       boost::asio::co_spawn(loop_, meet(std::move(connection)), boost::asio::detached);
     } else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
@@ -66,11 +66,13 @@ Task<void> JobDoor::meet(UniqueFd connection) {
   if (!line) co_return;
   if (*line == "stream") {
     handlers_.on_stream(std::move(connection));
-  } else if (line->starts_with(kStop)) {
-    [[maybe_unused]] const ssize_t n =
-        ::send(connection.get(), "ok\n", 3, MSG_NOSIGNAL | MSG_DONTWAIT);
-    handlers_.on_stop(line->substr(kStop.size()));
+    co_return;
   }
+  const bool is_stop = line->starts_with(kStop);
+  if (!is_stop && *line != "up") co_return;
+  [[maybe_unused]] const ssize_t n =
+      ::send(connection.get(), "ok\n", 3, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (is_stop) handlers_.on_stop(line->substr(kStop.size()));
 }
 
 }  // namespace hvd

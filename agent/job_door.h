@@ -8,7 +8,6 @@
 #include <functional>
 #include <string>
 
-#include "agent/service_socket.h"
 #include "base/loop.h"
 #include "base/unique_fd.h"
 
@@ -21,9 +20,11 @@ class JobDoor {
     std::function<void(const std::string& reason)> on_stop;
   };
 
-  JobDoor(Loop& loop, ServiceSocket socket, Handlers handlers);
+  // `socket` listens and does not block.
+  JobDoor(Loop& loop, UniqueFd socket, Handlers handlers);
 
   void start();
+  // Whoever else holds the socket: nobody is taken any more.
   void close();
 
  private:
@@ -31,7 +32,7 @@ class JobDoor {
   [[nodiscard]] Task<void> meet(UniqueFd connection);
 
   Loop& loop_;
-  ServiceSocket socket_;
+  const UniqueFd socket_;
   const Handlers handlers_;
   boost::asio::posix::stream_descriptor listener_;
 };

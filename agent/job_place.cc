@@ -12,13 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <filesystem>
 #include <utility>
 
-#include "agent/job_agent.h"
 #include "agent/own_children.h"
-#include "agent/peer_user.h"
 #include "agent/program_answer.h"
 #include "base/log.h"
 
@@ -30,17 +29,34 @@ constexpr auto kLookAgain = std::chrono::milliseconds(2);
 constexpr int kStrayLooks = 60;
 constexpr auto kStrayPause = std::chrono::milliseconds(500);
 constexpr auto kStopLimit = std::chrono::seconds(10);
+constexpr int kConnectionsToOne = 512;
 constexpr std::string_view kSystemdRun = "/usr/bin/systemd-run";
 
 std::vector<std::string> agent_command(const JobPlaceConfig& config, const JobRecord& record,
                                        const std::vector<std::string>& words) {
-  std::vector<std::string> command = {
-      config.program, "job",
-      "--job",        record.job_id,
-      "--node",       std::to_string(record.node),
-      "--listen",     fmt::format("unix:{}/{}/{}", config.folder, record.name(), kJobSocketName)};
+  std::vector<std::string> command = {config.program, "job",    "--job",
+                                      record.job_id,  "--node", std::to_string(record.node)};
+  if (!record.unit.empty()) command.emplace_back("--unit");
   command.insert(command.end(), words.begin(), words.end());
   return command;
+}
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  return address;
+}
+
+// Whether the job's agent has said so much of itself.
+bool is_up(int connection) {
+  std::array<char, 3> word{};
+  return ::recv(connection, word.data(), word.size(), MSG_DONTWAIT) > 0;
+}
+
+bool has_closed(int connection) {
+  char byte = 0;
+  return ::recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -52,10 +68,10 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 // In a session of its own, without a descriptor of ours but standard error.
 int spawn_apart(const std::vector<std::string>& command, const std::vector<std::string>& env,
-                pid_t* pid) {
+                int input, pid_t* pid) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   posix_spawnattr_t attributes;
@@ -117,10 +133,12 @@ std::vector<std::string> unit_command(const JobPlaceConfig& config, const JobRec
                                       const std::vector<std::string>& words) {
   // Ordered behind the agent that serves, so that a shutdown ends the job first and its launcher
   // can still be told. KillMode=mixed: SIGTERM is for the agent, which ends its ranks in order.
+  // --pipe: the unit's standard input is systemd-run's, the job's socket.
   std::vector<std::string> command = {std::string(kSystemdRun),
                                       "--quiet",
                                       "--collect",
                                       "--no-ask-password",
+                                      "--pipe",
                                       "--unit=" + unit_of(record),
                                       "--slice=hvdrun.slice",
                                       "--service-type=notify",
@@ -132,7 +150,6 @@ std::vector<std::string> unit_command(const JobPlaceConfig& config, const JobRec
         std::string("TasksMax=infinity"), std::string("LimitMEMLOCK=infinity"),
         std::string("LimitNOFILE=1048576"), std::string("LimitCORE=0:infinity"),
         std::string("OOMPolicy=continue"), std::string("NoNewPrivileges=yes"),
-        "RuntimeDirectory=hvdrun/jobs/" + record.name(), std::string("RuntimeDirectoryMode=0700"),
         "LogExtraFields=HVDRUN_JOB_ID=" + record.job_id,
         fmt::format("LogExtraFields=HVDRUN_NODE={}", record.node),
         std::string("SyslogIdentifier=hvd-agent")}) {
@@ -177,38 +194,75 @@ struct JobPlace::Start {
   std::string how;  // it ended; empty: it has not
 };
 
-std::string JobPlace::folder_of(const JobRecord& record) const {
+std::string JobPlace::socket_of(const JobRecord& record) const {
   return config_.folder + "/" + record.name();
 }
 
+// systemd-run is not needed once the job's agent is up, and not wanted if it is not: it only
+// watches.
 Task<Result<UniqueFd>> JobPlace::start(const JobRecord& record,
                                        const std::vector<std::string>& words, SteadyTime deadline) {
+  auto listener = listen_for(record);
+  if (!listener) co_return tl::unexpected(listener.error());
   const auto start = std::make_shared<Start>();
-  auto begun = record.unit.empty() ? start_child(record, words) : start_unit(record, words, start);
-  if (!begun) co_return tl::unexpected(begun.error());
+  auto begun = record.unit.empty() ? start_child(record, words, listener->get())
+                                   : start_unit(record, words, listener->get(), start);
+  listener->reset();
+  auto up = co_await wait_until_up(record, *start, begun, deadline);
+  start->program.reset();
+  if (!up) {
+    clear(record);
+    co_return tl::unexpected(up.error());
+  }
+  co_return reach(record);
+}
+
+Task<Result<void>> JobPlace::wait_until_up(const JobRecord& record, const Start& start,
+                                           Result<void> begun, SteadyTime deadline) {
+  if (!begun) co_return begun;
+  auto asked = reach(record);
+  if (!asked) co_return tl::unexpected(asked.error());
+  [[maybe_unused]] const ssize_t n = ::send(asked->get(), "up\n", 3, MSG_NOSIGNAL | MSG_DONTWAIT);
   boost::asio::steady_timer pause(loop_);
-  while (true) {
-    auto reached = reach(record);
-    if (reached || !reached.error().may_retry) co_return reached;
-    if (!start->how.empty() && start->how != kEndedWell) {
-      co_return make_error("systemd-run {}: {}", start->how, start->said);
-    }
+  while (!is_up(asked->get())) {
+    if (!start.how.empty()) co_return make_error("systemd-run {}: {}", start.how, start.said);
+    if (has_closed(asked->get())) co_return make_error("the job's agent ended at once");
     if (std::chrono::steady_clock::now() >= deadline) {
-      co_return make_error("the job's agent did not come up in time: {}", reached.error().message);
+      co_return make_error("the job's agent did not come up in time");
     }
     pause.expires_after(kLookAgain);
     co_await pause.async_wait(kAwait);
   }
+  co_return Result<void>();
+}
+
+// Where the user of the job can neither see it nor put something else in its place. Only the job's
+// agent holds it from then on, and systemd for as long as the unit lives.
+Result<UniqueFd> JobPlace::listen_for(const JobRecord& record) const {
+  const std::string path = socket_of(record);
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_un address = address_of(path);
+  if (path.size() >= sizeof address.sun_path) {
+    return make_error("{} is too long a path for a socket", path);
+  }
+  unlink(path.c_str());
+  if (!socket.is_valid() ||
+      bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(socket.get(), kConnectionsToOne) != 0) {
+    return make_error("cannot listen at {}: {}", path, strerror(errno));
+  }
+  return socket;
 }
 
 // The program is kept by its own handlers until it has ended.
 Result<void> JobPlace::start_unit(const JobRecord& record, const std::vector<std::string>& words,
-                                  const std::shared_ptr<Start>& start) {
+                                  int listener, const std::shared_ptr<Start>& start) {
   OutsideProgram::Request request;
   request.executable = kSystemdRun;
   request.words = unit_command(config_, record, words);
   request.env = config_.env;
   request.cwd = "/";
+  request.input = listener;
   auto program = OutsideProgram::start(
       loop_, request,
       {[start](std::string_view bytes) { start->said += std::string(bytes.substr(0, 500)); },
@@ -222,53 +276,30 @@ Result<void> JobPlace::start_unit(const JobRecord& record, const std::vector<std
   return {};
 }
 
-Result<void> JobPlace::start_child(const JobRecord& record,
-                                   const std::vector<std::string>& words) const {
-  if (auto made = make_own_folder(folder_of(record), 0700); !made) return made;
+Result<void> JobPlace::start_child(const JobRecord& record, const std::vector<std::string>& words,
+                                   int listener) const {
   std::vector<std::string> env;
   for (const auto& [name, value] : config_.env) env.push_back(name + "=" + value);
   pid_t pid = 0;
-  const int error = spawn_apart(agent_command(config_, record, words), env, &pid);
+  const int error = spawn_apart(agent_command(config_, record, words), env, listener, &pid);
   if (error != 0) return make_error("cannot start the job's agent: {}", strerror(error));
   boost::asio::co_spawn(loop_, keep_child(loop_, pid), boost::asio::detached);
   return {};
 }
 
 Result<UniqueFd> JobPlace::reach(const JobRecord& record) const {
-  const auto missing = [](int why) {
-    return tl::unexpected(
-        Error{fmt::format("nobody listens: {}", strerror(why)), ExitCode::kInfrastructure, true});
-  };
-  const std::string path = folder_of(record);
-  const UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder.is_valid() && errno == ENOENT) return missing(errno);
-  struct stat info {};
-  const bool is_there = folder.is_valid() && fstat(folder.get(), &info) == 0;
-  // systemd makes it before it gives it away.
-  if (is_there && info.st_uid != record.uid && info.st_uid == geteuid()) return missing(ENOENT);
-  if (!is_there || info.st_uid != record.uid) {
-    return make_error("{} is not the folder of {}", path, record.user);
-  }
-  const UniqueFd at(
-      openat(folder.get(), std::string(kJobSocketName).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!at.is_valid() || fstat(at.get(), &info) != 0) return missing(errno);
-  if (!S_ISSOCK(info.st_mode)) return make_error("{}/{} is no socket", path, kJobSocketName);
+  const std::string path = socket_of(record);
   UniqueFd connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  // The very socket that was looked at, whatever has its name by now.
-  fmt::format_to_n(address.sun_path, sizeof address.sun_path - 1, "/proc/self/fd/{}", at.get());
-  if (!connection.is_valid() ||
-      ::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address)) {
-    if (errno != EAGAIN) return missing(errno);
-    return make_error(ExitCode::kTimeout, "{}/{} takes no more connections", path, kJobSocketName);
+  const sockaddr_un address = address_of(path);
+  if (connection.is_valid() &&
+      ::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+          0) {
+    return connection;
   }
-  const auto peer = peer_user(connection.get());
-  if (!peer || peer->uid != record.uid) {
-    return make_error("uid {} listens at {}/{}, which is {}'s", peer ? peer->uid : 0, path,
-                      kJobSocketName, record.user);
+  if (errno == EAGAIN) {
+    return make_error(ExitCode::kTimeout, "{} takes no more connections", path);
   }
-  return connection;
+  return make_error("nobody listens: {}", strerror(errno));
 }
 
 bool JobPlace::is_alive(const JobRecord& record) const {
@@ -285,12 +316,6 @@ std::vector<std::string> JobPlace::names() const {
   return all;
 }
 
-// A unit's folder is systemd's to remove; that of a plain child ours. Not below: the folder is the
-// user's, and what else he may have put there he keeps.
-void JobPlace::clear(const JobRecord& record) const {
-  if (!record.unit.empty()) return;
-  unlink(fmt::format("{}/{}", folder_of(record), kJobSocketName).c_str());
-  rmdir(folder_of(record).c_str());
-}
+void JobPlace::clear(const JobRecord& record) const { unlink(socket_of(record).c_str()); }
 
 }  // namespace hvd

@@ -1,6 +1,7 @@
-// Where the agents of jobs live: each in a process of its own, below the folder of jobs, in a unit
-// of systemd as its user, or, where there is no systemd to ask, as a child in a session of its own.
-// Either outlives the agent that serves.
+// Where the agents of jobs live: each in a process of its own, in a unit of systemd as its user,
+// or, where there is no systemd to ask, as a child in a session of its own. Either outlives the
+// agent that serves, and is reached at a socket in a folder that only that agent can enter: no job
+// can take its place, or hide.
 //
 // Thread: the loop's.
 #pragma once
@@ -20,7 +21,7 @@
 namespace hvd {
 
 struct JobPlaceConfig {
-  std::string folder;        // of jobs: ID-NODE/agent.sock below it
+  std::string folder;        // of jobs: a socket ID-NODE in it for each; ours alone
   std::string program;       // this one
   bool has_systemd = false;  // and we are root
   EnvList env;               // of a plain child
@@ -51,9 +52,8 @@ class JobPlace {
                                              const std::vector<std::string>& words,
                                              SteadyTime deadline);
 
-  // A connection to the job's agent. Who listens there must be the job's user, and nothing on the
-  // way a link. An error's may_retry: nobody listens (any more); kTimeout: somebody does, and takes
-  // no connection.
+  // A connection to the job's agent. An error's kTimeout: somebody listens, and takes no
+  // connection.
   [[nodiscard]] Result<UniqueFd> reach(const JobRecord& record) const;
 
   // Whether somebody listens there, be it that he takes no connection for the time being.
@@ -68,21 +68,24 @@ class JobPlace {
   [[nodiscard]] std::vector<std::string> reap_command(const JobRecord& record,
                                                       const std::vector<std::string>& words) const;
 
-  // Names of folders in which jobs may be.
+  // Of sockets at which jobs may be.
   [[nodiscard]] std::vector<std::string> names() const;
 
-  // What a job's agent has left of its folder.
+  // The socket of a job that has gone.
   void clear(const JobRecord& record) const;
 
  private:
   struct Start;  // of a unit, under way
 
-  [[nodiscard]] std::string folder_of(const JobRecord& record) const;
+  [[nodiscard]] std::string socket_of(const JobRecord& record) const;
+  [[nodiscard]] Result<UniqueFd> listen_for(const JobRecord& record) const;
   [[nodiscard]] Result<void> start_unit(const JobRecord& record,
-                                        const std::vector<std::string>& words,
+                                        const std::vector<std::string>& words, int listener,
                                         const std::shared_ptr<Start>& start);
   [[nodiscard]] Result<void> start_child(const JobRecord& record,
-                                         const std::vector<std::string>& words) const;
+                                         const std::vector<std::string>& words, int listener) const;
+  [[nodiscard]] Task<Result<void>> wait_until_up(const JobRecord& record, const Start& start,
+                                                 Result<void> begun, SteadyTime deadline);
 
   Loop& loop_;
   const JobPlaceConfig config_;

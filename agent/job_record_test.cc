@@ -1,7 +1,9 @@
 #include "agent/job_record.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,35 +78,34 @@ TEST(JobPlace, AUnitIsTheUsersAndHoldsItsAgentOnly) {
        {"--unit=hvdrun-job-" + id + "-2.service", std::string("User=build"),
         std::string("KillMode=mixed"), std::string("TasksMax=infinity"),
         std::string("LimitMEMLOCK=infinity"), std::string("NoNewPrivileges=yes"),
-        "RuntimeDirectory=hvdrun/jobs/" + id + "-2",
-        "unix:/run/hvdrun/jobs/" + id + "-2/agent.sock"}) {
+        std::string("--pipe"), std::string("--unit")}) {
     EXPECT_NE(std::find(words.begin(), words.end(), wanted), words.end()) << wanted;
   }
   EXPECT_EQ(words.back(), "none");
   for (const std::string& word : words) EXPECT_EQ(word.find("key"), std::string::npos);
 }
 
-TEST_F(JobFolder, OnlyTheJobsUserIsReached) {
+TEST_F(JobFolder, AJobLivesAsLongAsSomebodyListens) {
   Loop loop(1);
   const JobPlace place(loop, {path_, "/usr/bin/hvd-agent", false, {}});
-  JobRecord record = some_record();
-  record.uid = geteuid();
-  auto reached = place.reach(record);
-  ASSERT_FALSE(reached);
-  EXPECT_TRUE(reached.error().may_retry);
+  const JobRecord record = some_record();
+  EXPECT_FALSE(place.is_alive(record));
   const std::string path = path_ + "/" + record.name();
-  std::filesystem::create_directory(path);
-  std::ofstream(path + "/agent.sock") << "no socket";
-  reached = place.reach(record);
-  ASSERT_FALSE(reached);
-  EXPECT_FALSE(reached.error().may_retry);
-  // Another's folder, which may still be given to him, and a link to one.
-  record.uid = geteuid() + 1;
-  EXPECT_FALSE(place.reach(record));
-  record.uid = geteuid();
-  std::filesystem::remove_all(path);
-  std::filesystem::create_directory_symlink("/", path);
-  EXPECT_FALSE(place.reach(record).error().may_retry);
+  UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener.get(), 0), 0);
+  EXPECT_TRUE(place.reach(record));
+  // One waits, and nobody takes it: it lives, and is busy.
+  const auto waits = place.reach(record);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(place.is_alive(record));
+  EXPECT_EQ(place.names(), std::vector<std::string>{record.name()});
+  listener.reset();
+  EXPECT_FALSE(place.is_alive(record));
+  place.clear(record);
+  EXPECT_TRUE(place.names().empty());
 }
 
 TEST(GpuTable, LeavesOutWhatNobodyKnows) {

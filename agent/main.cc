@@ -127,6 +127,7 @@ int run_agent(const AgentArguments& arguments, int argc, char** argv) {
       log(LogLevel::kError, "{}", manager.error().message);
       return kFailure;
     }
+    if (arguments.is_unit) join_journal("hvd-agent");
     log_to_journal();
     return is_job ? run_job_agent(arguments, std::move(place), *manager)
                   : run_service(arguments, std::move(place), std::move(*manager));

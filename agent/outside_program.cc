@@ -26,9 +26,13 @@ constexpr Nanos kSweepLimit = std::chrono::seconds(2);
 // What a child is set up with; freed on every way out.
 class SpawnSetUp {
  public:
-  SpawnSetUp(int output, const std::string& cwd) {
+  SpawnSetUp(int input, int output, const std::string& cwd) {
     posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (input < 0) {
+      posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    } else {
+      posix_spawn_file_actions_adddup2(&actions_, input, STDIN_FILENO);
+    }
     posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
     posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
@@ -201,7 +205,7 @@ Result<std::unique_ptr<OutsideProgram>> OutsideProgram::start(Loop& loop, const 
   std::vector<std::string> env;
   for (const auto& [name, value] : request.env) env.push_back(fmt::format("{}={}", name, value));
   auto state = std::make_shared<State>(loop, std::move(handlers));
-  const int error = SpawnSetUp(to.get(), request.cwd).spawn(&state->pid, words, env);
+  const int error = SpawnSetUp(request.input, to.get(), request.cwd).spawn(&state->pid, words, env);
   if (error != 0) {
     return make_error("{} cannot be started: {}", request.executable, strerror(error));
   }

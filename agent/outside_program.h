@@ -31,6 +31,7 @@ class OutsideProgram {
     EnvList env;                     // complete
     std::string cwd;                 // empty: the agent's
     std::string cgroup = {};         // the job's, to live in; empty: none
+    int input = -1;                  // its standard input, not owned; -1: nothing to read
   };
   struct Handlers {
     std::function<void(std::string_view)> on_bytes;      // of stdout and stderr

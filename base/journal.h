@@ -25,6 +25,12 @@ inline constexpr std::size_t kMaxJournalFields = 32;
 [[nodiscard]] std::string journal_entry(LogLevel level, std::string_view identifier,
                                         std::string_view text, const LogFields& fields);
 
+// For a unit whose standard output is something else: from now on it and stderr go to the journal
+// as lines, and is_journal(2) holds. The journal finds out by itself of which unit the process is.
+// Before any thread. False where there is no journal; nothing has changed then.
+inline constexpr std::string_view kJournalStream = "/run/systemd/journal/stdout";
+bool join_journal(const std::string& identifier, std::string_view stream = kJournalStream);
+
 inline constexpr std::string_view kJournalSocket = "/run/systemd/journal/socket";
 
 // Where stderr goes to the journal, from now on every line that went to stderr is an entry; else

@@ -519,55 +519,24 @@ class Places(Attack):
         self.assert_serving()
         self.assertEqual(os.lstat(self.socket).st_mode & 0o777, 0o600)
 
-    def test_a_link_where_a_job_is_to_live(self):
+    def test_a_link_in_the_place_of_a_jobs_socket_is_replaced(self):
         job = Job()
-        self.on_node(f"mkdir -p /run/target && ln -s /run/target {FOLDER}/jobs/{job.job_id}-0")
-        self.addCleanup(self.on_node, "rm -rf /run/target")
-        with self.attack(f"refused alice .*{job.job_id}-0 is a link or no folder"):
-            answer = self.say(job.line("job"))
-            self.assert_error(answer.removeprefix(f"{MARKER} claimed\n"), "is a link or no folder")
-            self.assertEqual(self.content_of("/run/target"), [])
-            self.on_node(f"rm {FOLDER}/jobs/*")
+        self.on_node(f"echo x >/run/target && ln -s /run/target {FOLDER}/jobs/{job.job_id}-0")
+        self.addCleanup(self.on_node, "rm /run/target")
+        with self.attack():
+            _, stream = self.raw_job(job=job)
+            self.on_node("grep -x x /run/target")
+            stream.close()
+            self.end_job(job.job_id)
 
-    def test_what_takes_the_place_of_a_jobs_socket(self):
-        plants = {  # what then stands there -> what is said of it
-            "ln -s /run/hvdrun/agent.sock {0}": "nobody listens|no socket",
-            "echo x >{0}": "is no socket",
-            "mkdir {0}": "is no socket",
-            "true": "nobody listens",
-            f"setpriv --reuid={NOBODY} python3": f"uid {NOBODY} listens at",
-        }
-        with self.attack("refused alice .*the job's agent has gone"):
-            for plant, why in plants.items():
-                job, _ = self.raw_job()
-                folder = f"{FOLDER}/jobs/{job.job_id}-0"
-                agent = self.job_agent(job.job_id)
-                taken = None
-                self.on_node(f"rm {folder}/agent.sock")
-                if "setpriv" in plant:
-                    self.on_node(f"mkdir /run/other && chown {NOBODY} /run/other")
-                    taken = self.on_host(NODE, "setpriv", f"--reuid={NOBODY}", harness.PYTHON, "-c", TAKE_PLACE,
-                                         "/run/other/agent.sock", "")
-                    self.assertTrue(taken.out.find("there", 5), taken.report())
-                    self.on_node(f"mv /run/other/agent.sock {folder}/ && rmdir /run/other")
-                else:
-                    self.on_node(plant.format(f"{folder}/agent.sock"))
-                self.assert_error(self.say(job.line("resume")), f"the job's agent has gone: .*({why})")
-                self.assert_error(self.say(job.line("resume"), "bob"), "no such job")
-                os.kill(agent, signal.SIGKILL)
-                if taken:
-                    taken.end()
-                self.wait_over(job.job_id)
-                self.on_node(f"rm -rf {folder}")
-
-    def test_a_users_own_socket_that_talks_nonsense(self):
+    def test_a_job_that_talks_nonsense(self):
         others, sleeping = self.sleeper()
         with self.attack():
             for words in "nonsense\n", "\x01\xff\xff\xff", "":
                 job, _ = self.raw_job()
                 agent = self.job_agent(job.job_id)
                 taken = self.on_host(NODE, harness.PYTHON, "-c", TAKE_PLACE,
-                                     f"{FOLDER}/jobs/{job.job_id}-0/agent.sock", words)
+                                     f"{FOLDER}/jobs/{job.job_id}-0", words)
                 self.assertTrue(taken.out.find("there", 5), taken.report())
                 stream = self.tls()
                 stream.sendall(job.line("resume"))
@@ -588,7 +557,7 @@ class Places(Attack):
             job, first = self.raw_job()
             agent = self.job_agent(job.job_id)
             flood = self.on_host(NODE, harness.PYTHON, "-c", TAKE_PLACE,
-                                 f"{FOLDER}/jobs/{job.job_id}-0/agent.sock", "y\n")
+                                 f"{FOLDER}/jobs/{job.job_id}-0", "y\n")
             self.assertTrue(flood.out.find("there", 5), flood.report())
             stream = self.tls()
             stream.sendall(job.line("resume"))
@@ -648,7 +617,7 @@ class Places(Attack):
                 waiting.append(socket.socket(socket.AF_UNIX))
                 self.addCleanup(waiting[-1].close)
                 waiting[-1].settimeout(0)
-                waiting[-1].connect(f"{self.root}{FOLDER}/jobs/{job.job_id}-0/agent.sock")
+                waiting[-1].connect(f"{self.root}{FOLDER}/jobs/{job.job_id}-0")
         self.assertEqual(self.jobs(), {job.job_id})
         self.assert_error(self.say(job.line("job")), "is here already")
         self.end_process(agent)
@@ -664,11 +633,11 @@ class Places(Attack):
         kept = f"{FOLDER}/records/{job.job_id}-0.json"
         self.assertEqual(os.stat(f"{self.root}{FOLDER}/records").st_mode & 0o7777, 0o700)
         self.assertEqual(os.stat(self.root + kept).st_mode & 0o7777, 0o600)
-        self.assertEqual(os.stat(f"{self.root}{FOLDER}/jobs/{job.job_id}-0").st_mode & 0o7777, 0o700)
+        self.assertEqual(os.stat(f"{self.root}{FOLDER}/jobs").st_mode & 0o7777, 0o700)
         self.assertNotIn(job.key, lab.read_text(self.root + kept))
         for words in (["cat", kept], ["ls", f"{FOLDER}/records"], ["ls", f"{FOLDER}/jobs/{job.job_id}-0"]):
             self.assertIn("Permission denied", self.as_user(NOBODY, *words))
-        self.assertIn("Permission denied", self.ask_as(NOBODY, "stop x", path=f"{FOLDER}/jobs/{job.job_id}-0/agent.sock"))
+        self.assertIn("Permission denied", self.ask_as(NOBODY, "stop x", path=f"{FOLDER}/jobs/{job.job_id}-0"))
         self.assertEqual(self.jobs(), {job.job_id})
 
 
@@ -708,7 +677,7 @@ class Locals(Attack):
 
     def test_words_of_a_stop_end_no_line(self):
         run, job_id = self.sleeper()
-        door = f"{self.root}{FOLDER}/jobs/{job_id}-0/agent.sock"
+        door = f"{self.root}{FOLDER}/jobs/{job_id}-0"
         with socket.socket(socket.AF_UNIX) as stream:
             stream.connect(door)
             stream.sendall(b"stop it \x1b[2J\r\x07 hvdrun: all is well\n")

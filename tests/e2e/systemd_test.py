@@ -183,12 +183,17 @@ class Jobs(Programs):
         run.wait(20)
         self.assert_code(run, 130)
 
-    def test_folders_of_a_job_are_closed_to_others(self):
+    def test_what_the_agent_keeps_is_closed_to_all_the_jobs_own_user_too(self):
+        """Or a job could hide from its agent, take another's place, or fill /run."""
         run = self.start_savers()
-        shown = self.sh("node1", "cd /run/hvdrun && stat -c '%a %U' . records jobs/*")
-        self.assertEqual(shown.splitlines(), ["755 root", "700 root", "700 alice"])
-        for path in ("jobs/*", "records"):
-            self.assertIn("Permission denied", self.sh("node1", f"cd /run/hvdrun && su bob -c 'ls {path}'"))
+        shown = self.sh("node1", "cd /run/hvdrun && stat -c '%a %U' . records jobs")
+        self.assertEqual(shown.splitlines(), ["755 root", "700 root", "700 root"])
+        for user in "alice", "bob":
+            self.assertEqual(self.sh("node1", f"su {user} -c 'find /run/hvdrun -user {user}' 2>/dev/null").split(), [])
+            for what in "ls {}", "rm -r {}", "mv {} /tmp/x", "touch {}/x":
+                for path in "records", "jobs":
+                    said = self.sh("node1", f"cd /run/hvdrun && su {user} -c '{what.format(path)}' 2>&1")
+                    self.assertIn("Permission denied", said)
         run.signal(signal.SIGINT)
         run.wait(20)
 
@@ -261,15 +266,14 @@ class Starts(OnSystemd):
         self.run_job(1, "true")
 
     def test_a_socket_of_no_known_job_is_told_and_left_alone(self):
-        folder = f"/run/hvdrun/jobs/{'0' * 32}-0"
-        stranger = self.on_host("node1", harness.PYTHON, "-c", "import os, socket, time\n"
-                                f"os.mkdir('{folder}')\ns = socket.socket(socket.AF_UNIX)\n"
-                                f"s.bind('{folder}/agent.sock')\ns.listen()\nprint('up', flush=True)\n"
-                                "s.accept()\nprint('called', flush=True)\ntime.sleep(600)")
-        self.addCleanup(self.sh, "node1", f"rm -r {folder}")
+        path = f"/run/hvdrun/jobs/{'0' * 32}-0"
+        stranger = self.on_host("node1", harness.PYTHON, "-c", "import socket, time\n"
+                                f"s = socket.socket(socket.AF_UNIX)\ns.bind('{path}')\ns.listen()\n"
+                                "print('up', flush=True)\ns.accept()\nprint('called', flush=True)\ntime.sleep(600)")
+        self.addCleanup(self.sh, "node1", f"rm {path}")
         self.assertTrue(stranger.out.find("up", 10), stranger.report())
         self.systemctl("node1", "restart", on_systemd.UNIT)
-        self.assertIn(f"{folder} belongs to no job of this agent", self.journal("node1"))
+        self.assertIn(f"{path} belongs to no job of this agent", self.journal("node1"))
         self.run_job(1, "true")
         self.assertEqual(stranger.out.find("called", 0), [])
 
