@@ -68,6 +68,12 @@ std::optional<AgentArguments::Role> role_of(std::string_view word) {
   return std::nullopt;
 }
 
+bool* flag_of(AgentArguments& result, std::string_view word) {
+  if (word == "--user-scope") return &result.wants_user_scope;
+  if (word == "--unit") return &result.is_unit;
+  return word == "--check" ? &result.is_check : nullptr;
+}
+
 // The mark has two parts or none; who reaps must know whom; who listens serves any job, and says
 // where.
 Result<void> check_together(const AgentArguments& arguments) {
@@ -85,6 +91,9 @@ Result<void> check_together(const AgentArguments& arguments) {
   }
   if (is_listening && (has_job || arguments.wants_user_scope)) {
     return make_error(ExitCode::kUsage, "serve takes any job: no --job, --node or --user-scope");
+  }
+  if (arguments.is_check && arguments.config_file.empty()) {
+    return make_error(ExitCode::kUsage, "--check is of hvd-agent serve --config FILE");
   }
   if (arguments.is_unit && !is_job)
     return make_error(ExitCode::kUsage, "--unit is of hvd-agent job");
@@ -111,8 +120,8 @@ Result<AgentArguments> parse_arguments(const std::vector<std::string_view>& word
   result.role = *role;
   if (result.role == AgentArguments::Role::kServe) result.marker = kDefaultMarker;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "--user-scope" || words[i] == "--unit") {
-      (words[i] == "--unit" ? result.is_unit : result.wants_user_scope) = true;
+    if (bool* const flag = flag_of(result, words[i])) {
+      *flag = true;
       continue;
     }
     if (!words[i].starts_with('-')) {

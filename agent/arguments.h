@@ -23,6 +23,7 @@ struct AgentArguments {
   std::optional<std::uint32_t> node;
   std::string cgroup_root;        // folder for the job's cgroup; empty: our own; "none": no cgroup
   bool wants_user_scope = false;  // may ask the user's systemd for a cgroup
+  bool is_check = false;          // listen: only look whether the configuration is right
   bool is_unit = false;           // job: a unit of systemd, whose output belongs to the journal
   Nanos grace{};                  // reap: how long agent and shim may still end by themselves
   std::string job_dir;            // reap: the job's folder, removed at the end

@@ -77,7 +77,7 @@ Task<Result<JobRecord>> FrontDesk::admit(const Visitor& visitor, const FrontLine
         "them as {}",
         geteuid(), record.user);
   }
-  if (auto turn = co_await claim(visitor, line, record); !turn) {
+  if (auto turn = co_await take_turn(visitor, line, record, *name); !turn) {
     co_return tl::unexpected(turn.error());
   }
   co_return record;
@@ -113,17 +113,21 @@ Task<Result<User>> FrontDesk::user_of(std::string name, ClientRule rule) {
   co_return user;
 }
 
+std::size_t FrontDesk::most_jobs_of(const std::string& client) const {
+  const auto rule = config_.clients.find(client);
+  if (rule == config_.clients.end()) return config_.max_jobs;
+  return rule->second.max_jobs.value_or(config_.max_jobs);
+}
+
 std::string FrontDesk::obstacle(const JobRecord& record, std::list<Waiter>::const_iterator before) {
   const std::vector<JobRecord> live = live_jobs();
-  const auto is_his = [&record](const auto& other) { return other.client == record.client; };
-  const auto rule = config_.clients.find(record.client);
-  const std::size_t most = rule == config_.clients.end()
-                               ? config_.max_jobs
-                               : rule->second.max_jobs.value_or(config_.max_jobs);
   if (live.size() >= config_.max_jobs)
     return counted(live.size(), "job") + ", the most allowed, run here";
-  const auto his = static_cast<std::size_t>(std::count_if(live.begin(), live.end(), is_his));
-  if (his >= most)
+  const auto num_of = [&live](const std::string& client) {
+    return static_cast<std::size_t>(std::count_if(
+        live.begin(), live.end(), [&](const JobRecord& job) { return job.client == client; }));
+  };
+  if (const std::size_t his = num_of(record.client); his >= most_jobs_of(record.client))
     return fmt::format("{} of {}, the most allowed, run here", counted(his, "job"), record.client);
   for (const JobRecord& other : live) {
     if (collide(other.gpus, record.gpus)) {
@@ -132,50 +136,76 @@ std::string FrontDesk::obstacle(const JobRecord& record, std::list<Waiter>::cons
     }
   }
   for (auto other = waiting_.cbegin(); other != before; ++other) {
-    if (collide(other->gpus, record.gpus)) {
-      return fmt::format("job {} of {} waits for the same GPUs ({})", other->name.substr(0, 8),
-                         other->client, to_text(other->gpus));
-    }
+    // Who has as many jobs as he may waits for them, and not for GPUs.
+    if (!collide(other->gpus, record.gpus) || num_of(other->client) >= most_jobs_of(other->client))
+      continue;
+    return fmt::format("job {} of {} waits for the same GPUs ({})", other->name.substr(0, 8),
+                       other->client, to_text(other->gpus));
   }
   return {};
 }
 
-Task<Result<void>> FrontDesk::claim(const Visitor& visitor, const FrontLine& line,
-                                    const JobRecord& record) {
+Task<Result<void>> FrontDesk::wait_for_turn(const Visitor& visitor, const FrontLine& line,
+                                            const JobRecord& record) {
   std::string why = obstacle(record, waiting_.cend());
-  if (!why.empty() && !config_.waits_for_gpus) co_return make_error("{}", why);
-  if (!why.empty()) {
-    const auto is_his = [&record](const Waiter& other) { return other.client == record.client; };
-    if (std::count_if(waiting_.begin(), waiting_.end(), is_his) >= kMostWaitingOfOne) {
-      co_return make_error("{} jobs of {} wait here already", kMostWaitingOfOne, record.client);
-    }
-    const auto waiter = waiting_.insert(
-        waiting_.end(),
-        {record.name(), record.client, record.address, record.user, record.gpus, record.since});
-    log_with(LogLevel::kInfo, fields_of(record, "waiting"), "{} of {} waits: {}", job_text(record),
-             visitor.text(), why);
-    if (visitor.say) co_await visitor.say(fmt::format("{} wait {}\n", line.marker, shown(why)));
-    boost::asio::steady_timer pause(loop_);
-    while (!why.empty() && !has_gone(visitor.socket) && drained().empty() && !is_closing_) {
-      pause.expires_after(kLookForTurn);
-      co_await pause.async_wait(kAwait);
-      why = obstacle(record, waiter);
-    }
-    waiting_.erase(waiter);
-    if (const std::string drain = drained(); !why.empty() && !drain.empty()) {
-      co_return make_error("the node is drained: {}", drain);
-    }
-    if (!why.empty()) co_return make_error("gave up waiting: {}", why);
+  if (why.empty()) co_return Result<void>();
+  if (!config_.waits_for_gpus) co_return make_error("{}", why);
+  const auto is_his = [&record](const Waiter& other) { return other.client == record.client; };
+  if (std::count_if(waiting_.begin(), waiting_.end(), is_his) >= kMostWaitingOfOne) {
+    co_return make_error("{} jobs of {} wait here already", kMostWaitingOfOne, record.client);
   }
-  // From here on it counts, and nobody waits any more.
-  const auto earlier = record_of(line);
-  const bool is_here = earlier && (earlier->client != record.client || jobs_.is_alive(*earlier));
-  if (is_here || !starting_.insert(record.name()).second) {
-    co_return make_error("{} is here already", job_text(record));
+  const auto waiter = waiting_.insert(waiting_.end(), {record.name(), record.client, record.address,
+                                                       record.user, record.gpus, record.since});
+  log_with(LogLevel::kInfo, fields_of(record, "waiting"), "{} of {} waits: {}", job_text(record),
+           visitor.text(), why);
+  if (visitor.say) co_await visitor.say(fmt::format("{} wait {}\n", line.marker, shown(why)));
+  boost::asio::steady_timer pause(loop_);
+  bool is_over = false;
+  while (!why.empty() && !is_over) {
+    pause.expires_after(kLookForTurn);
+    co_await pause.async_wait(kAwait);
+    why = obstacle(record, waiter);
+    is_over =
+        has_gone(visitor.socket) || !waiter->killed.empty() || !drained().empty() || is_closing_;
+  }
+  const std::string killed = std::move(waiter->killed);
+  waiting_.erase(waiter);
+  if (!killed.empty()) co_return make_error("{}", killed);
+  if (const std::string drain = drained(); !drain.empty()) {
+    co_return make_error("the node is drained: {}", drain);
+  }
+  if (is_over) co_return make_error("gave up waiting{}", why.empty() ? why : ": " + why);
+  co_return Result<void>();
+}
+
+Task<Result<void>> FrontDesk::take_turn(const Visitor& visitor, const FrontLine& line,
+                                        const JobRecord& record, const std::string& name) {
+  auto turn = co_await wait_for_turn(visitor, line, record);
+  if (!turn) co_return turn;
+  // The policy may be another one by now.
+  const auto still = local_user(visitor, line);
+  if (!still) co_return tl::unexpected(still.error());
+  if (*still != name) {
+    co_return make_error("jobs of {} no longer run as user {}", visitor.client, record.user);
+  }
+  co_return claim(record);
+}
+
+// From here on it counts, and nobody waits any more. A job is one client's, on all its nodes.
+Result<void> FrontDesk::claim(const JobRecord& record) {
+  for (const JobRecord& other : records_->read()) {
+    if (other.job_id != record.job_id) continue;
+    const bool is_here = other.node == record.node && jobs_.is_alive(other);
+    if (is_here || other.client != record.client) {
+      return make_error("{} is here already", job_text(record));
+    }
+  }
+  if (!starting_.insert(record.name()).second) {
+    return make_error("{} is here already", job_text(record));
   }
   auto written = records_->write(record);
   if (!written) starting_.erase(record.name());
-  co_return written;
+  return written;
 }
 
 Task<FrontAnswer> FrontDesk::start_job(const Visitor& visitor, FrontLine line) {

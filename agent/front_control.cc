@@ -9,6 +9,7 @@
 
 #include "agent/front_desk.h"
 #include "agent/preflight.h"
+#include "base/disk_file.h"
 #include "base/host_name.h"
 #include "base/log.h"
 #include "base/read_file.h"
@@ -128,24 +129,42 @@ std::string FrontDesk::counters_text() const {
                {"descriptors", num_descriptors()}});
 }
 
+Result<void> FrontDesk::check_may_kill(const Visitor& visitor, const std::string& job,
+                                       const std::string& client) const {
+  if (is_admin(visitor) || client == visitor.client) return {};
+  return make_error("job {} is {}'s, and {} is no admin", job, client, visitor.client);
+}
+
 Result<std::string> FrontDesk::kill_jobs(const Visitor& visitor, const FrontLine& line) {
   if (line.words.size() != 2 || !is_job_id(line.words[1])) {
     return make_error("kill which job? Give its 32 digits");
   }
   const std::string& job = line.words[1];
+  const std::string word = fmt::format("the job was killed by {} (hvdctl kill)", visitor.client);
+  const auto log_kill = [&](const std::string& client) {
+    log_with(LogLevel::kInfo,
+             {{"HVDRUN_EVENT", "kill"}, {"HVDRUN_CLIENT", visitor.client}, {"HVDRUN_JOB_ID", job}},
+             "{} stops job {} of {}", visitor.text(), job, client);
+  };
   std::size_t num_stopped = 0;
   for (const JobRecord& record : live_jobs()) {
     if (record.job_id != job) continue;
-    if (!is_admin(visitor) && record.client != visitor.client) {
-      return make_error("job {} is {}'s, and {} is no admin", job, record.client, visitor.client);
+    if (auto may = check_may_kill(visitor, job, record.client); !may) {
+      return tl::unexpected(may.error());
     }
-    log_with(LogLevel::kInfo,
-             {{"HVDRUN_EVENT", "kill"}, {"HVDRUN_CLIENT", visitor.client}, {"HVDRUN_JOB_ID", job}},
-             "{} stops job {} of {}", visitor.text(), job, record.client);
-    const auto told =
-        tell_to_stop(record, fmt::format("the job was killed by {} (hvdctl kill)", visitor.client));
+    log_kill(record.client);
+    const auto told = tell_to_stop(record, word);
     jobs_.stop_unit(record);
     if (told) ++num_stopped;
+  }
+  for (Waiter& waiter : waiting_) {
+    if (!waiter.name.starts_with(job)) continue;
+    if (auto may = check_may_kill(visitor, job, waiter.client); !may) {
+      return tl::unexpected(may.error());
+    }
+    log_kill(waiter.client);
+    waiter.killed = word;
+    ++num_stopped;
   }
   return dump({{"stopped", num_stopped}});
 }
@@ -157,10 +176,8 @@ Result<std::string> FrontDesk::drain(const Visitor& visitor, const FrontLine& li
     unlink(path.c_str());
   } else {
     const std::string reason = joined(line.words.begin() + 1, line.words.end());
-    const UniqueFd file(
-        ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (!file.is_valid() || ::write(file.get(), reason.data(), reason.size()) < 0) {
-      return make_error("cannot write {}: {}", path, strerror(errno));
+    if (const int why = replace_file(path, reason, 0644); why != 0) {
+      return make_error("cannot write {}: {}", path, strerror(why));
     }
   }
   log_with(LogLevel::kInfo,

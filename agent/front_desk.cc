@@ -200,16 +200,26 @@ FrontAnswer FrontDesk::reap_job(const Visitor& visitor, const FrontLine& line) {
   if (!record || record->client != visitor.client) {
     return refused(visitor, line, fmt::format("no such job of {} is here", visitor.client));
   }
+  if (reaping_.contains(record->name())) {
+    return refused(visitor, line, job_text(*record) + " is being reaped already");
+  }
   auto pair = make_stream_pair();
   if (!pair) return refused(visitor, line, pair.error().message);
   std::vector<std::string> words = line.words;
   words.insert(words.end(), {"--marker", line.marker});
   auto reap = start_reap(jobs_.reap_command(*record, words), pair->second.get());
   if (!reap) return refused(visitor, line, reap.error().message);
-  boost::asio::co_spawn(loop_, keep_child(loop_, reap->pid), boost::asio::detached);
+  boost::asio::co_spawn(loop_, keep_reap(record->name(), reap->pid), boost::asio::detached);
   log_with(LogLevel::kInfo, fields_of(*record, "reap"), "{} of {} is reaped", job_text(*record),
            visitor.text());
   return {{}, std::move(pair->first)};
+}
+
+// One at a time of each job: it looks at every process of the node, again and again.
+Task<void> FrontDesk::keep_reap(std::string name, pid_t pid) {
+  reaping_.insert(name);
+  co_await keep_child(loop_, pid);
+  reaping_.erase(name);
 }
 
 Result<void> FrontDesk::tell_to_stop(const JobRecord& record, const std::string& reason) const {

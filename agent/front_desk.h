@@ -77,6 +77,7 @@ class FrontDesk {
   // having gone, at `limit`.
   [[nodiscard]] Task<std::size_t> stop_all(std::string reason, SteadyTime limit);
 
+  [[nodiscard]] bool has_units() const { return jobs_.has_systemd(); }
   [[nodiscard]] std::size_t num_jobs();
   [[nodiscard]] FrontCounters& counters() { return counters_; }
 
@@ -88,12 +89,18 @@ class FrontDesk {
     std::string user;
     GpuClaim gpus;
     std::int64_t since;
+    std::string killed{};  // by whom, in words
   };
 
   [[nodiscard]] Task<FrontAnswer> start_job(const Visitor& visitor, FrontLine line);
   [[nodiscard]] Task<Result<JobRecord>> admit(const Visitor& visitor, const FrontLine& line);
-  [[nodiscard]] Task<Result<void>> claim(const Visitor& visitor, const FrontLine& line,
-                                         const JobRecord& record);
+  [[nodiscard]] Task<Result<void>> wait_for_turn(const Visitor& visitor, const FrontLine& line,
+                                                 const JobRecord& record);
+  // `name`: as whom it was to run before it waited.
+  [[nodiscard]] Task<Result<void>> take_turn(const Visitor& visitor, const FrontLine& line,
+                                             const JobRecord& record, const std::string& name);
+  [[nodiscard]] Result<void> claim(const JobRecord& record);
+  [[nodiscard]] std::size_t most_jobs_of(const std::string& client) const;
   [[nodiscard]] Task<Result<User>> user_of(std::string name, ClientRule rule);
   [[nodiscard]] static FrontAnswer carry(const std::string& marker, UniqueFd connection);
   [[nodiscard]] Result<std::string> local_user(const Visitor& visitor, const FrontLine& line) const;
@@ -103,10 +110,13 @@ class FrontDesk {
   [[nodiscard]] Result<void> lock_folder();
   [[nodiscard]] FrontAnswer resume_job(const Visitor& visitor, const FrontLine& line);
   [[nodiscard]] FrontAnswer reap_job(const Visitor& visitor, const FrontLine& line);
+  [[nodiscard]] Task<void> keep_reap(std::string name, pid_t pid);
   [[nodiscard]] Task<FrontAnswer> control(const Visitor& visitor, const FrontLine& line);
   [[nodiscard]] std::string status(const Visitor& visitor);
   [[nodiscard]] std::string counters_text() const;
   [[nodiscard]] Result<std::string> kill_jobs(const Visitor& visitor, const FrontLine& line);
+  [[nodiscard]] Result<void> check_may_kill(const Visitor& visitor, const std::string& job,
+                                            const std::string& client) const;
   [[nodiscard]] Result<std::string> drain(const Visitor& visitor, const FrontLine& line);
   [[nodiscard]] bool is_admin(const Visitor& visitor) const;
   [[nodiscard]] FrontAnswer refused(const Visitor& visitor, const FrontLine& line,
@@ -133,6 +143,7 @@ class FrontDesk {
   GpuTable gpus_;
   std::optional<JobRecords> records_;        // once it is open
   std::set<std::string> starting_;           // names of records
+  std::set<std::string> reaping_;            // the same
   std::list<Waiter> waiting_;                // first come, first served
   std::map<std::string, SteadyTime> ended_;  // since when a job with a record was seen to have gone
   std::map<std::string, User> users_;        // by name, as the machine told last

@@ -98,13 +98,8 @@ Result<JobRecords> JobRecords::open(const std::string& folder) {
 
 Result<void> JobRecords::write(const JobRecord& record) const {
   const std::string path = fmt::format("{}/{}{}", folder_, record.name(), kSuffix);
-  const std::string fresh = path + ".new";
-  UniqueFd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  const std::string text = to_json(record);
-  int why = file.is_valid() ? write_at(file.get(), text, 0) : errno;
-  if (why == 0 && rename(fresh.c_str(), path.c_str()) != 0) why = errno;
+  const int why = replace_file(path, to_json(record), 0600);
   if (why == 0) return {};
-  unlink(fresh.c_str());
   return make_error("cannot write {}: {}", path, strerror(why));
 }
 

@@ -40,6 +40,7 @@ constexpr auto kFlushLimit = std::chrono::milliseconds(1000);
 
 constexpr const char* kHelp =
     "Usage: hvd-agent serve --listen unix:PATH | --config FILE [--cgroup-root FOLDER]\n"
+    "  or:  hvd-agent serve --config FILE --check\n"
     "  or:  hvd-agent reap --job ID --node INDEX [--grace-ms N]\n"
     "  or:  hvd-agent --stdio [OPTION]...\n"
     "  or:  hvd-agent --version | --help\n"
@@ -58,6 +59,7 @@ constexpr const char* kHelp =
     "change\n"
     "  --config FILE         serve: instead of --listen; where to listen, also by TLS, with which\n"
     "                        certificates, and who may come; read again at SIGHUP\n"
+    "  --check               serve: look whether FILE and its certificates are right, and end\n"
     "  --job ID, --node INDEX\n"
     "                        the job, and the node's place in its host list\n"
     "  --grace-ms N          reap: so long an agent that still works may end the job itself\n"
@@ -119,6 +121,7 @@ int run_agent(const AgentArguments& arguments, int argc, char** argv) {
     log(LogLevel::kError, "{}", fits.error().message);
     return kFailure;
   }
+  if (arguments.is_check) return check_service(arguments);
   CgroupPlace place = find_cgroup_place(arguments, std::vector<std::string>(argv, argv + argc));
   const bool is_job = arguments.role == AgentArguments::Role::kJob;
   if (is_job || arguments.role == AgentArguments::Role::kListen) {

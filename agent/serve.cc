@@ -146,7 +146,10 @@ Task<void> end_service(Loop& loop, Service& service, const ServiceManager& manag
   if (service.num_jobs() > 0) {
     StopAnswer answer;
     if (number == SIGTERM) answer = co_await ask_stop_reason(loop, std::move(env));
-    if (answer.reason == StopReason::kRestart) {
+    // Without units of their own they end with ours.
+    const bool is_restart = answer.reason == StopReason::kRestart;
+    const std::string_view done = is_restart ? "restarted" : "stopped";
+    if (is_restart && service.has_units()) {
       log(LogLevel::kInfo, "a restart; left running: {}", counted(service.num_jobs(), "job"));
     } else {
       log(LogLevel::kInfo, "stopping {}", counted(service.num_jobs(), "job"));
@@ -155,8 +158,9 @@ Task<void> end_service(Loop& loop, Service& service, const ServiceManager& manag
       std::size_t left = 1;
       while (left > 0 && std::chrono::steady_clock::now() < end) {
         (void)manager.extend_timeout(kStopStep + kStopMargin);
-        left = co_await service.stop_jobs("the agent was stopped by the service manager",
-                                          std::chrono::steady_clock::now() + kStopStep);
+        left =
+            co_await service.stop_jobs(fmt::format("the agent was {} by the service manager", done),
+                                       std::chrono::steady_clock::now() + kStopStep);
       }
       if (left > 0) log(LogLevel::kError, "{} did not end in time", counted(left, "job"));
     }
@@ -165,6 +169,16 @@ Task<void> end_service(Loop& loop, Service& service, const ServiceManager& manag
 }
 
 }  // namespace
+
+int check_service(const AgentArguments& arguments) {
+  const auto config = read_service_config(arguments.config_file);
+  if (!config) return end_with(config.error(), static_cast<int>(ExitCode::kUsage));
+  if (config->tls) {
+    const auto context = make_tls_context(node_files_in(config->tls_folder), TlsEnd::kServer);
+    if (!context) return end_with(context.error(), static_cast<int>(ExitCode::kUsage));
+  }
+  return 0;
+}
 
 int run_service(const AgentArguments& arguments, CgroupPlace cgroup, ServiceManager manager) {
   set_log_level(LogLevel::kInfo);

@@ -10,6 +10,9 @@
 namespace hvd {
 
 // The exit code for main: 0 after a signal, when all jobs have been ended.
+// Whether the configuration and its certificates are right, in the log if not: 0 or 2.
+[[nodiscard]] int check_service(const AgentArguments& arguments);
+
 [[nodiscard]] int run_service(const AgentArguments& arguments, CgroupPlace cgroup,
                               ServiceManager manager);
 

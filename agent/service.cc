@@ -53,6 +53,9 @@ Result<void> Service::start() {
 }
 
 Result<void> Service::reload(const ServiceConfig& config) {
+  if (config.tls != config_.file.tls || config.socket != config_.file.socket) {
+    log(LogLevel::kWarning, "listen has changed; that takes a restart of the agent");
+  }
   if (tls_ && config.tls) {
     if (auto loaded = tls_->reload(config); !loaded) return loaded;
   }

@@ -47,6 +47,8 @@ class Service {
   // No more connections; the jobs of sessions are ended by their ladders.
   void stop();
 
+  // Whether its jobs live in units of their own, and so outlive it.
+  [[nodiscard]] bool has_units() const { return desk_ && desk_->has_units(); }
   [[nodiscard]] std::size_t num_sessions() const { return sessions_.size(); }
   [[nodiscard]] std::size_t num_jobs() { return desk_ ? desk_->num_jobs() : 0; }
 

@@ -31,6 +31,8 @@ namespace hvd {
 struct TcpPlace {
   std::string address;  // numeric
   std::uint16_t port = 0;
+
+  bool operator==(const TcpPlace&) const = default;
 };
 
 struct ClientRule {

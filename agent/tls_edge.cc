@@ -2,6 +2,7 @@
 
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/read_until.hpp>
@@ -22,6 +23,21 @@ constexpr auto kGoodbyeLimit = std::chrono::seconds(1);
 // Without a free descriptor the connection would be reported again and again.
 constexpr auto kPause = std::chrono::milliseconds(100);
 
+// An IPv4 address as people write it.
+boost::asio::ip::address plain(const boost::asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
+}
+
+// Of IPv6 its first 64 bits: whoever has one such address has them all.
+std::string network_of(const boost::asio::ip::address& address) {
+  const auto one = plain(address);
+  if (!one.is_v6()) return one.to_string();
+  auto bytes = one.to_v6().to_bytes();
+  std::fill(bytes.begin() + bytes.size() / 2, bytes.end(), 0);
+  return boost::asio::ip::address_v6(bytes).to_string();
+}
+
 // A host that has gone without a word is noticed within half a minute, also by who only waits.
 void watch_for_dead_peer(int socket) {
   const auto set = [socket](int level, int option, int value) {
@@ -37,22 +53,42 @@ void watch_for_dead_peer(int socket) {
 
 class TlsEdge::Stranger {
  public:
-  Stranger(TlsEdge& edge, std::string address) : edge_(edge), address_(std::move(address)) {
-    ++edge_.num_strangers_;
-    ++edge_.strangers_[address_];
+  // `place` is what it is counted by.
+  Stranger(TlsEdge& edge, std::string address, std::string place)
+      : edge_(edge), address_(std::move(address)), place_(std::move(place)) {
+    at_ = edge_.oldest_first_.insert(edge_.oldest_first_.end(), this);
+    ++edge_.strangers_[place_];
   }
   Stranger(const Stranger&) = delete;
   Stranger& operator=(const Stranger&) = delete;
   ~Stranger() {
-    --edge_.num_strangers_;
-    if (--edge_.strangers_[address_] == 0) edge_.strangers_.erase(address_);
+    edge_.oldest_first_.erase(at_);
+    if (--edge_.strangers_[place_] == 0) edge_.strangers_.erase(place_);
+  }
+  // Its connection, for as long as it is a stranger's.
+  void hold(Socket* socket) { socket_ = socket; }
+  void drop() const {
+    boost::system::error_code ignored;
+    if (socket_ != nullptr) socket_->close(ignored);
   }
   [[nodiscard]] const std::string& address() const { return address_; }
 
  private:
   TlsEdge& edge_;
   const std::string address_;
+  const std::string place_;
+  Socket* socket_ = nullptr;
+  std::list<Stranger*>::iterator at_;
 };
+
+void TlsEdge::drop_oldest() {
+  Stranger* const oldest = oldest_first_.front();
+  refuse(oldest->address(),
+         "too many connections that have not shown who they are; the oldest goes");
+  // It leaves the list when its coroutine ends; until then it is not the oldest any more.
+  oldest_first_.splice(oldest_first_.end(), oldest_first_, oldest_first_.begin());
+  oldest->drop();
+}
 
 Result<void> TlsEdge::start(const ServiceConfig& config, UniqueFd listening) {
   if (auto loaded = reload(config); !loaded) return loaded;
@@ -117,17 +153,19 @@ Task<void> TlsEdge::accept() {
     boost::system::error_code gone;
     const auto peer = socket.remote_endpoint(gone);
     if (gone) continue;
-    const std::string address = peer.address().to_string();
+    const std::string address = plain(peer.address()).to_string();
     ++desk_.counters().connections;
-    const auto of_address = strangers_.find(address);
-    if (num_strangers_ >= kMostStrangers ||
-        (of_address != strangers_.end() && of_address->second >= kMostOfOneAddress)) {
+    std::string place = network_of(peer.address());
+    const auto of_place = strangers_.find(place);
+    if (of_place != strangers_.end() && of_place->second >= kMostOfOneAddress) {
       refuse(address, "too many connections that have not shown who they are");
       continue;  // closes it
     }
-    boost::asio::co_spawn(loop_,
-                          meet(std::move(socket), std::make_unique<Stranger>(*this, address)),
-                          boost::asio::detached);
+    if (oldest_first_.size() >= kMostStrangers) drop_oldest();
+    boost::asio::co_spawn(
+        loop_,
+        meet(std::move(socket), std::make_unique<Stranger>(*this, address, std::move(place))),
+        boost::asio::detached);
   }
 }
 
@@ -152,6 +190,7 @@ Task<void> TlsEdge::meet(Socket socket, std::unique_ptr<Stranger> stranger) {
   const auto context = context_;  // another one may come meanwhile
   const std::string address = stranger->address();
   TlsPump::Stream stream(std::move(socket), *context);
+  stranger->hold(&stream.next_layer());
   boost::asio::steady_timer limit(loop_, kHandshakeLimit);
   const auto done =
       co_await (stream.async_handshake(boost::asio::ssl::stream_base::server, kAwait) ||

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -29,7 +30,8 @@ namespace hvd {
 
 class TlsEdge {
  public:
-  // Most strangers at once, in all and from one address.
+  // Most strangers at once, in all (a newcomer then takes the place of the oldest) and from one
+  // address, or one IPv6 network of 64 bits.
   static constexpr std::size_t kMostStrangers = 256;
   static constexpr std::size_t kMostOfOneAddress = 16;
   // Most who are being answered at once; it takes long only for those who wait for GPUs.
@@ -56,6 +58,8 @@ class TlsEdge {
   [[nodiscard]] Result<void> listen(const TcpPlace& place);
   [[nodiscard]] Task<void> accept();
   [[nodiscard]] Task<void> meet(Socket socket, std::unique_ptr<Stranger> stranger);
+  // The oldest that has not been dropped yet.
+  void drop_oldest();
   void refuse(const std::string& address, const std::string& why);
   [[nodiscard]] Result<std::string> user_of(SSL* session) const;
 
@@ -66,7 +70,7 @@ class TlsEdge {
   std::shared_ptr<boost::asio::ssl::context> context_;
   std::set<std::string> clients_;
   std::map<std::string, std::size_t> strangers_;  // address -> how many
-  std::size_t num_strangers_ = 0;
+  std::list<Stranger*> oldest_first_;
   std::size_t num_served_ = 0;
   bool is_closed_ = false;
 };

@@ -1,6 +1,7 @@
 #include "base/disk_file.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,6 +30,17 @@ int read_at(int fd, char* data, std::size_t size, std::uint64_t offset) {
     offset += static_cast<std::uint64_t>(n);
   }
   return 0;
+}
+
+int replace_file(const std::string& path, std::string_view text, unsigned mode) {
+  const std::string fresh = path + ".new";
+  unlink(fresh.c_str());
+  const UniqueFd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  int why = file.is_valid() ? write_at(file.get(), text, 0) : errno;
+  if (why == 0 && fsync(file.get()) != 0) why = errno;
+  if (why == 0 && rename(fresh.c_str(), path.c_str()) != 0) why = errno;
+  if (why != 0) unlink(fresh.c_str());
+  return why;
 }
 
 // O_TMPFILE where the file system has it, else a name that is taken away at once.

@@ -8,8 +8,8 @@
 namespace hvd {
 
 // Printable ASCII and valid UTF-8 as they are; control characters, line ends and tabs among them,
-// and bytes that are no UTF-8 as "\x0a". A backslash stays one: the text is for reading, not for
-// reading back.
+// what turns the direction of text, and bytes that are no UTF-8 as "\x0a". A backslash stays one:
+// the text is for reading, not for reading back.
 [[nodiscard]] std::string shown(std::string_view text);
 
 }  // namespace hvd

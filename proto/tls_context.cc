@@ -7,6 +7,7 @@
 #include <openssl/x509v3.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <utility>
@@ -36,6 +37,9 @@ Result<void> taken(const boost::system::error_code& error, const std::string& pa
   ERR_clear_error();
   if (!error) return {};
   if (read_small_file(path).empty()) return make_error("{} cannot be read, or is empty", path);
+  if (ERR_GET_REASON(static_cast<unsigned long>(error.value())) == X509_R_KEY_VALUES_MISMATCH) {
+    return make_error("{} is not the key of the certificate beside it", path);
+  }
   return make_error("{} holds no {}: {}", path, what, error.message());
 }
 
@@ -45,20 +49,48 @@ Result<void> take_list(SSL_CTX* context, const std::string& path) {
   const bool is_taken =
       lookup != nullptr && X509_load_crl_file(lookup, path.c_str(), X509_FILETYPE_PEM) > 0;
   ERR_clear_error();
+  if (!is_taken && access(path.c_str(), R_OK) != 0) {
+    return make_error("{}: {}; hvdctl ca issue --node puts one there", path, strerror(errno));
+  }
   if (!is_taken) return make_error("{} holds no revocation list", path);
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
   return {};
 }
 
-// An end that has expired itself would be told of by every peer, and by none in words.
-Result<void> check_own(SSL_CTX* context, const std::string& path) {
-  const X509* own = SSL_CTX_get0_certificate(context);
+struct FreeStoreContext {
+  void operator()(X509_STORE_CTX* context) const { X509_STORE_CTX_free(context); }
+};
+
+// By the authority and its list that others will be looked at with.
+Result<void> check_chain(SSL_CTX* context, X509* own, const TlsFiles& files) {
+  const std::unique_ptr<X509_STORE_CTX, FreeStoreContext> look(X509_STORE_CTX_new());
+  const bool is_ready =
+      look && X509_STORE_CTX_init(look.get(), SSL_CTX_get_cert_store(context), own, nullptr) == 1;
+  const bool holds = is_ready && X509_verify_cert(look.get()) == 1;
+  ERR_clear_error();
+  if (holds) return {};
+  const int why = is_ready ? X509_STORE_CTX_get_error(look.get()) : X509_V_ERR_OUT_OF_MEM;
+  return make_error("{} does not hold by {}{}{}: {}", files.certificate, files.authority,
+                    files.revoked.empty() ? "" : " and ", files.revoked,
+                    X509_verify_cert_error_string(why));
+}
+
+// An end that does not hold itself would be told of by every peer, and by none in words.
+Result<void> check_own(SSL_CTX* context, const TlsFiles& files, TlsEnd end) {
+  X509* own = SSL_CTX_get0_certificate(context);
   if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0) {
-    return make_error("{} has expired; hvdctl ca renew makes another", path);
+    return make_error("{} has expired; hvdctl ca renew makes another", files.certificate);
   }
   const auto names = names_in(own);
-  if (!names) return tl::unexpected(names.error().within(path));
-  return {};
+  if (!names) return tl::unexpected(names.error().within(files.certificate));
+  const auto wanted =
+      end == TlsEnd::kServer ? PeerIdentity::Kind::kNode : PeerIdentity::Kind::kUser;
+  if (names->identity.kind != wanted) {
+    return make_error("{} is the certificate of {} {}; here it must be that of a {}",
+                      files.certificate, end == TlsEnd::kServer ? "the user" : "the node",
+                      names->identity.name, end == TlsEnd::kServer ? "node" : "user");
+  }
+  return check_chain(context, own, files);
 }
 
 }  // namespace
@@ -85,10 +117,10 @@ Result<std::shared_ptr<ssl::context>> make_tls_context(const TlsFiles& files, Tl
   if (auto done = taken(error, files.key, "key"); !done) {
     return tl::unexpected(done.error());
   }
-  if (auto done = check_own(own, files.certificate); !done) return tl::unexpected(done.error());
   if (!files.revoked.empty()) {
     if (auto done = take_list(own, files.revoked); !done) return tl::unexpected(done.error());
   }
+  if (auto done = check_own(own, files, end); !done) return tl::unexpected(done.error());
   context->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
   return context;
 }

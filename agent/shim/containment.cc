@@ -104,7 +104,8 @@ bool is_supervisor(std::string_view cmdline, std::string_view job_id, std::uint3
   const std::string_view name = program.substr(program.rfind('/') + 1);
   const std::string_view words = cmdline.substr(program.size());
   const std::string mark = fmt::format("{0}--job{0}{1}{0}--node{0}{2}{0}", '\0', job_id, node);
-  const bool is_role = words.starts_with("\0--stdio\0"sv) || words.starts_with("\0shim\0"sv);
+  const bool is_role = words.starts_with("\0--stdio\0"sv) || words.starts_with("\0shim\0"sv) ||
+                       words.starts_with("\0job\0"sv);
   return name.starts_with("hvd-agent") && is_role && !job_id.empty() &&
          words.find(mark) != std::string_view::npos;
 }

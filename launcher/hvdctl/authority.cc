@@ -41,15 +41,8 @@ Result<std::string> read_text(const std::string& path) {
 }  // namespace
 
 Result<void> write_whole(const std::string& path, const std::string& text, bool is_secret) {
-  const std::string fresh = path + ".new";
-  ::unlink(fresh.c_str());
-  const mode_t mode = is_secret ? 0600 : 0644;
-  const UniqueFd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  int error = file.is_valid() ? write_at(file.get(), text, 0) : errno;
-  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
-  if (error == 0 && ::rename(fresh.c_str(), path.c_str()) != 0) error = errno;
+  const int error = replace_file(path, text, is_secret ? 0600 : 0644);
   if (error == 0) return {};
-  ::unlink(fresh.c_str());
   return make_error("{} cannot be written: {}", path, strerror(error));
 }
 

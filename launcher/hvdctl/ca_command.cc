@@ -143,10 +143,8 @@ Result<std::string> issue_with(Authority& authority, const CaOptions& options,
   std::vector<std::tuple<std::string, std::string, bool>> files = {
       {base + ".key", issued->key, true},
       {base + ".crt", issued->certificate, false},
-      {folder + "/ca.crt", authority.certificate(), false}};
-  if (request.identity.kind == PeerIdentity::Kind::kNode) {
-    files.emplace_back(folder + "/crl.pem", *list, false);
-  }
+      {folder + "/ca.crt", authority.certificate(), false},
+      {folder + "/crl.pem", *list, false}};
   std::string names;
   for (const auto& [path, text, is_secret] : files) {
     if (auto done = write_whole(path, text, is_secret); !done) return tl::unexpected(done.error());
@@ -266,8 +264,10 @@ Result<std::string> revoke(const CaOptions& options, const CaEnvironment& enviro
   if (auto done = authority->revoke(*serials, environment.now); !done) {
     return tl::unexpected(done.error());
   }
-  return fmt::format("{} revoked; give the nodes the new {}/crl.pem and reload their agents\n",
-                     counted(serials->size(), "certificate"), options.dir);
+  return fmt::format(
+      "{} revoked; copy the new {}/crl.pem to the nodes and reload their agents; where a node was "
+      "revoked, copy it to the users as well (beside their client.crt)\n",
+      counted(serials->size(), "certificate"), options.dir);
 }
 
 const std::vector<CaAction>& actions() {

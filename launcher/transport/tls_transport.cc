@@ -267,9 +267,10 @@ class TlsTransport final : public Transport {
         case TlsAnswer::Kind::kReady:
           co_return made(dialler, request, std::move(*secured), std::move(resume_words));
         case TlsAnswer::Kind::kWaiting:
+          if (text != waits_for) log(LogLevel::kWarning, "{}: waits: {}", host, text);
           waits_for = text;
-          log(LogLevel::kWarning, "{}: waits: {}", host, text);
-          break;
+          if (steady_clock::now() < request.deadline) break;
+          co_return make_error(ExitCode::kTimeout, "{}: still waiting: {}", host, text);
         case TlsAnswer::Kind::kClaimed:
           turn.end();
           break;
@@ -302,6 +303,7 @@ class TlsTransport final : public Transport {
 
 std::unique_ptr<Transport> make_tls_transport(Loop& loop, TlsTransportConfig config) {
   auto context = make_tls_context(config.files, TlsEnd::kClient);
+  if (!context) context.error().code = ExitCode::kUsage;  // nobody has been asked yet
   return std::make_unique<TlsTransport>(loop, std::move(config), std::move(context));
 }
 

@@ -1,7 +1,9 @@
 """GPUs that two jobs of agents that serve want: who gets them, who is refused, who waits. The GPUs are folders where
 the driver has its own: nobody computes on them here."""
 
+import json
 import os
+import signal
 
 import harness
 import on_tls
@@ -91,6 +93,60 @@ class Waiting(Booking):
         self.assertFalse(os.path.exists(self.at("order")))
         self.free(first, *waiting)
         self.assertEqual(lab.read_text(self.at("order")).split(), ["0", "1", "2"])
+
+    def waiting(self, place, *words, who="bob", why="waits: "):
+        run = self.start_by_tls("-H", place, *words, who=who)
+        self.assertTrue(run.err.find(why, 10), run.report())
+        return run
+
+    def jobs(self):
+        asked = self.on_host("node1", on_tls.HVDCTL, "jobs", "--json")
+        self.assertEqual(asked.wait(10), 0, asked.report())
+        return json.loads(asked.out.text)["jobs"]
+
+    def test_a_job_that_waits_can_be_killed(self):
+        first = self.holding("node1:4")
+        second = self.waiting("node1:4", "touch", self.at("started"))
+        [job] = [job for job in self.jobs() if job["client"] == "bob"]
+        killed = self.on_host("node1", on_tls.HVDCTL, "kill", job["job"])
+        self.assertEqual(killed.wait(10), 0, killed.report())
+        self.assertIn("stopped", killed.out.text)
+        second.wait(10)
+        self.assert_code(second, 125)
+        self.assert_says(second, r"node1: the job was killed by .* \(hvdctl kill\)")
+        self.free(first)
+        self.assertFalse(os.path.exists(self.at("started")))
+
+    def test_who_is_no_client_any_more_waits_no_longer(self):
+        first = self.holding("node1:4")
+        second = self.waiting("node1:4", "touch", self.at("started"))
+        config = lab.read_text(self.at("node1.yaml"))
+        lab.write_text(self.at("node1.yaml"), config.replace("bob: {run_as: root, max_jobs: 2}", "carol: {}"))
+        self.agents["node1"].signal(signal.SIGHUP)
+        self.assertTrue(self.agents["node1"].err.find("read .*node1.yaml again", 5))
+        self.free(first)
+        second.wait(10)
+        self.assert_code(second, 125)
+        self.assert_says(second, "node1: user bob is none of the clients")
+        self.assertFalse(os.path.exists(self.at("started")))
+
+    def test_one_who_waits_for_his_own_jobs_keeps_nobody_from_free_gpus(self):
+        his = [self.start_by_tls("-H", f"node1:gpus={i}", *self.until("free"), who="bob") for i in (2, 3)]
+        lab.wait_until(lambda: len(self.workers()) >= 4, 10, "not both jobs run")  # the most he may have
+        third = self.waiting("node1:gpus=0", "true", why="2 jobs of bob, the most allowed")
+        self.assert_code(self.beside("-H", "node1:gpus=0", "true"), 0)
+        self.free(*his, third)
+
+    def test_a_waiter_and_a_holder_who_leave_at_once_leave_nothing(self):
+        for _ in range(harness.scaled(3, 20)):
+            first = self.holding("node1:4")
+            second = self.waiting("node1:4", "true")
+            for run in second, first:
+                run.signal(signal.SIGINT)
+            for run in second, first:
+                run.wait(10)
+                self.assert_code(run, 130)
+            lab.wait_until(lambda: not self.jobs(), 2, "a job of one who has gone")
 
     def test_who_gives_up_waiting_leaves_nothing(self):
         first = self.holding("node1:4")
