@@ -195,6 +195,10 @@ void Job::configure() {
   if (hello_.verbose()) log_level_ = LogLevel::kInfo;
   const auto runtime_dir = env_value(config_.node_env, "XDG_RUNTIME_DIR");
   auto path = plan_job_dir(job_dir_parents(runtime_dir, geteuid()), hello_.job_id(), hello_.node());
+  if (!path) {
+    const std::string other = make_other_parent(geteuid());
+    if (!other.empty()) path = plan_job_dir({other}, hello_.job_id(), hello_.node());
+  }
   if (!path) return refuse(path.error().message);
   job_dir_ = *path;
   shim_.send(shim_config(hello_, job_dir_, config_.cgroup));

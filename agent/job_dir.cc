@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -9,10 +10,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 namespace hvd {
 namespace {
 
 constexpr std::size_t kTimelineIdDigits = 16;
+constexpr std::string_view kOwnInTmp = "/tmp/hvdrun-";
 
 // Makes the folder if it is missing, then checks what stands there: never through a link.
 Result<void> claim_parent(const std::string& path) {
@@ -48,6 +52,29 @@ Result<std::string> plan_below(const std::string& parent, std::string_view job_i
   return path;
 }
 
+bool is_anothers(const std::string& path, uid_t uid) {
+  struct stat info {};
+  return lstat(path.c_str(), &info) == 0 && (info.st_uid != uid || !S_ISDIR(info.st_mode));
+}
+
+// By two commands any user could keep another from running jobs.
+bool are_names_taken(uid_t uid) {
+  return is_anothers(fmt::format("/tmp/hvdrun-{}", uid), uid) &&
+         is_anothers(fmt::format("/var/tmp/hvdrun-{}", uid), uid);
+}
+
+// Those that were made where somebody else had taken the names above.
+std::vector<std::string> own_folders_in_tmp(uid_t uid) {
+  std::vector<std::string> found;
+  const std::string prefix = std::string(kOwnInTmp) + std::to_string(uid) + "-";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/tmp", error)) {
+    const std::string path = entry.path().string();
+    if (path.starts_with(prefix) && !is_anothers(path, uid)) found.push_back(path);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid) {
@@ -57,7 +84,16 @@ std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid
   }
   parents.push_back(fmt::format("/tmp/hvdrun-{}", uid));
   parents.push_back(fmt::format("/var/tmp/hvdrun-{}", uid));
+  if (are_names_taken(uid)) {
+    for (std::string& path : own_folders_in_tmp(uid)) parents.push_back(std::move(path));
+  }
   return parents;
+}
+
+std::string make_other_parent(uid_t uid) {
+  if (!are_names_taken(uid)) return {};
+  std::string path = fmt::format("{}{}-XXXXXX", kOwnInTmp, uid);
+  return mkdtemp(path.data()) == nullptr ? std::string() : path;
 }
 
 Result<std::string> plan_job_dir(const std::vector<std::string>& parents, std::string_view job_id,

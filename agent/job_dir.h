@@ -14,8 +14,13 @@
 
 namespace hvd {
 
-// Where job folders may stand, best first. `runtime_dir` is XDG_RUNTIME_DIR, or empty. Pure.
+// Where job folders may stand, best first. `runtime_dir` is XDG_RUNTIME_DIR, or empty. Looks into
+// /tmp for others of ours (make_other_parent()) where somebody else has the names in /tmp.
 [[nodiscard]] std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid);
+
+// Where somebody else has these names: a new folder in /tmp with a name that nobody can guess.
+// Empty: nobody has, or none can be made.
+[[nodiscard]] std::string make_other_parent(uid_t uid);
 
 // Digits of the job id, and of a random number, in the name of a job folder.
 inline constexpr std::size_t kJobDirDigits = 8;

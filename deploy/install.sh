@@ -57,6 +57,12 @@ if [ -z "$DESTDIR" ] && [ "$(id -u)" != 0 ]; then
   fail "this needs root (or DESTDIR=FOLDER, to lay the files elsewhere)"
 fi
 
+# Its units would lie over those of the package, and --uninstall would stop the package's jobs.
+if [ -z "$DESTDIR" ] && command -v dpkg-query >/dev/null &&
+  dpkg-query -W -f '${db:Status-Status}' hvdrun 2>/dev/null | grep -qx installed; then
+  fail "the Debian package hvdrun is installed here; use apt, or remove it first"
+fi
+
 has_systemd() { [ -z "$DESTDIR" ] && [ -d /run/systemd/system ]; }
 
 # Into place in one step: a program may be running.
@@ -140,6 +146,8 @@ TEXT
 }
 
 uninstall_all() {
+  [ -e "$DESTDIR$PREFIX/bin/hvd-agent" ] ||
+    fail "there is no $PREFIX/bin/hvd-agent; name the PREFIX that it was installed with"
   if has_systemd; then
     systemctl stop hvd-exporter.service hvd-agent.socket 2>/dev/null || true
     systemctl stop hvd-agent.service 2>/dev/null || true # it stops its jobs first

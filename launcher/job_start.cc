@@ -243,12 +243,15 @@ void Job::report_unreached() {
   for (const auto& node : nodes_) {
     if (node->is_reached()) continue;
     reap_unstarted(*node);
+    const std::string spent = format_duration(steady_clock::now() - start_time_);
+    const Phase phase = node->phases.current();
+    std::string why =
+        phase == Phase::kTurn
+            ? fmt::format("still waiting for its turn after {}; see --start-timeout", spent)
+            : fmt::format("no answer in {} ({})", spent, phase_name(phase));
     failures.push_back(
-        {node->host.label(),
-         node->error.value_or(Error{fmt::format("{}: no answer in {} ({})", node->host.label(),
-                                                format_duration(steady_clock::now() - start_time_),
-                                                phase_name(node->phases.current())),
-                                    ExitCode::kTimeout})});
+        {node->host.label(), node->error.value_or(Error{node->host.label() + ": " + std::move(why),
+                                                        ExitCode::kTimeout})});
   }
   add_cause(start_failure(failures, boottime_now()));
 }

@@ -269,9 +269,11 @@ class TlsTransport final : public Transport {
         case TlsAnswer::Kind::kWaiting:
           if (text != waits_for) log(LogLevel::kWarning, "{}: waits: {}", host, text);
           waits_for = text;
+          if (request.on_phase) request.on_phase(Phase::kTurn);
           if (steady_clock::now() < request.deadline) break;
           co_return make_error(ExitCode::kTimeout, "{}: still waiting: {}", host, text);
         case TlsAnswer::Kind::kClaimed:
+          if (request.on_phase) request.on_phase(Phase::kStartAgent);
           turn.end();
           break;
         case TlsAnswer::Kind::kError:

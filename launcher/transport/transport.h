@@ -25,6 +25,7 @@ enum class Phase {
   kResolve,
   kConnect,
   kAuthenticate,
+  kTurn,  // behind other jobs that have what this one wants
   kPlaceAgent,
   kStartAgent,
   kHello,

@@ -153,6 +153,7 @@ class Waiting(Booking):
         second = self.beside("--start-timeout", 1, "-H", "node1:1,node2:1", "true", who="bob")
         self.assert_code(second, 124)
         self.assert_says(second, "node1: waits: its GPUs")
+        self.assert_last_line(second, "node1: still waiting: its GPUs|node1: still waiting for its turn after 1 s")
         self.assert_code(self.beside("-H", "node2:4", "true"), 0)
         self.free(first)
 

@@ -138,6 +138,28 @@ class RunsOn(Programs):
         self.assert_known("node2")
         self.assert_counted_to_the_end(run)
 
+    def test_over_an_agent_that_hangs(self):
+        """By the watchdog, within the lease."""
+        run = self.start_counters()
+        old = self.main_pid("node2")
+        self.bed.run("node2", ["kill", "-STOP", str(old)])
+        self.restart_by_itself("node2", old)
+        self.assert_known("node2")
+        self.assert_counted_to_the_end(run)
+
+    def test_over_a_reload_and_an_upgrade_with_a_wrong_configuration(self):
+        """Both say so and change nothing."""
+        run = self.start_counters()
+        old = self.main_pid("node2")
+        self.sh("node2", "echo bussy_gpus: wait >>/etc/hvdrun/agent.yaml")
+        self.addCleanup(self.sh, "node2", "sed -i /bussy/d /etc/hvdrun/agent.yaml")
+        self.systemctl("node2", "reload", on_systemd.UNIT, code=1)
+        said = self.sh("node2", f"dpkg -i --force-confold {self.deb}")
+        self.assertRegex(said, "agent.yaml:[0-9]+: there is no key bussy_gpus")
+        self.assertIn("the agent of the old version runs on", said)
+        self.assertEqual(self.main_pid("node2"), old)
+        self.assert_counted_to_the_end(run)
+
     def test_over_an_upgrade(self):
         made = on_systemd.with_other_version(self.deb, self.shared)
         self.addCleanup(os.unlink, made)
@@ -196,6 +218,22 @@ class Jobs(Programs):
                     self.assertIn("Permission denied", said)
         run.signal(signal.SIGINT)
         run.wait(20)
+
+    def test_names_in_tmp_that_somebody_else_has_taken(self):
+        taken = "/tmp/hvdrun-1201 /var/tmp/hvdrun-1201"
+        self.addCleanup(self.sh, "node1", f"rm -rf {taken} /tmp/hvdrun-1201-*")
+        self.sh("node1", f"rm -rf {taken}; su bob -c 'mkdir {taken}'")
+        for _ in range(3):
+            self.run_job(1, "true")
+        found = self.sh("node1", "ls -d /tmp/hvdrun-1201*").split()
+        self.assertEqual(len(found), 2, found)  # bob's and one of alice's
+
+    def test_a_job_that_stops_its_own_agent_is_ended_all_the_same(self):
+        run = self.start_job(1, "sh", "-c", "kill -STOP $(pgrep -f 'hvd-agent job'); sleep 600", words=["--lease", 2])
+        run.wait(60)
+        self.assert_code(run, 125)
+        self.assert_says(run, "node1: verified clean")
+        self.assertEqual(self.job_units("node1"), [])
 
     def test_kill_of_a_jobs_own_agent_loses_the_node_and_leaves_nothing(self):
         run = self.start_savers()
