@@ -39,7 +39,8 @@ bool has_gone(int socket) {
 Result<std::string> FrontDesk::local_user(const Visitor& visitor, const FrontLine& line) const {
   const auto rule = config_.clients.find(visitor.client);
   if (rule == config_.clients.end())
-    return make_error("user {} is none of the clients", visitor.client);
+    return make_error("user {} is none of the clients (clients: in the agent's configuration)",
+                      visitor.client);
   const std::vector<std::string>& may = rule->second.run_as;
   if (line.user.empty() && !may.empty()) return may.front();
   // Where jobs can be of the agent's own user only, that is meant.

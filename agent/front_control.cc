@@ -120,13 +120,15 @@ std::string FrontDesk::status(const Visitor& visitor) {
 }
 
 std::string FrontDesk::counters_text() const {
-  return dump({{"jobs_started", counters_.jobs_started},
-               {"jobs_refused", counters_.jobs_refused},
-               {"connections", counters_.connections},
-               {"connections_refused", counters_.connections_refused},
-               {"resumed", counters_.resumed},
-               {"rss_bytes", resident_bytes()},
-               {"descriptors", num_descriptors()}});
+  json counters = {{"jobs_started", counters_.jobs_started},
+                   {"jobs_refused", counters_.jobs_refused},
+                   {"connections", counters_.connections},
+                   {"connections_refused", counters_.connections_refused},
+                   {"resumed", counters_.resumed},
+                   {"rss_bytes", resident_bytes()},
+                   {"descriptors", num_descriptors()}};
+  if (counters_.certificate_until) counters["certificate_until"] = *counters_.certificate_until;
+  return dump(counters);
 }
 
 Result<void> FrontDesk::check_may_kill(const Visitor& visitor, const std::string& job,

@@ -52,6 +52,7 @@ struct FrontCounters {
   std::uint64_t jobs_started = 0;
   std::uint64_t jobs_refused = 0;
   std::uint64_t resumed = 0;
+  std::optional<std::int64_t> certificate_until;  // seconds since the epoch
 };
 
 class FrontDesk {

@@ -9,6 +9,7 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
+#include "agent/front_words.h"
 #include "agent/greeting.h"
 #include "base/log.h"
 
@@ -19,6 +20,7 @@ using boost::asio::ip::tcp;
 using namespace boost::asio::experimental::awaitable_operators;
 
 constexpr auto kHandshakeLimit = std::chrono::seconds(10);
+constexpr auto kSoon = std::chrono::hours(14 * 24);
 constexpr auto kGoodbyeLimit = std::chrono::seconds(1);
 // Without a free descriptor the connection would be reported again and again.
 constexpr auto kPause = std::chrono::milliseconds(100);
@@ -128,6 +130,12 @@ Result<void> TlsEdge::reload(const ServiceConfig& config) {
   auto context = make_tls_context(node_files_in(config.tls_folder), TlsEnd::kServer);
   if (!context) return tl::unexpected(context.error());
   context_ = std::move(*context);
+  const std::chrono::seconds left = time_left(*context_);
+  desk_.counters().certificate_until = epoch_seconds() + left.count();
+  if (left < kSoon) {
+    log(LogLevel::kWarning, "the certificate in {} ends in {}; hvdctl ca renew makes another",
+        config.tls_folder, format_duration(left));
+  }
   clients_ = config.admins;
   for (const auto& [name, rule] : config.clients) clients_.insert(name);
   return {};
@@ -182,7 +190,10 @@ Result<std::string> TlsEdge::user_of(SSL* session) const {
   if (peer->identity.kind != PeerIdentity::Kind::kUser) {
     return make_error("the certificate is that of the node {}, which starts no jobs", name);
   }
-  if (!clients_.contains(name)) return make_error("user {} is none of the clients", name);
+  if (!clients_.contains(name)) {
+    return make_error("user {} is none of the clients (clients: in the agent's configuration)",
+                      name);
+  }
   return name;
 }
 

@@ -133,6 +133,8 @@ void add_counters(Families& families, const Json& counters) {
               {"resumed", "hvdrun_connections_resumed_total",
                "Connections by which a launcher came back to its job", MetricType::Counter},
               {"rss_bytes", "hvdrun_agent_resident_memory_bytes", "Resident memory of the agent"},
+              {"certificate_until", "hvdrun_agent_certificate_end_time_seconds",
+               "When the certificate of the agent ends, Unix time"},
               {"descriptors", "hvdrun_agent_open_descriptors", "Open descriptors of the agent"}});
 }
 

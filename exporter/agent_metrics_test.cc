@@ -67,7 +67,7 @@ TEST(AgentMetricsTest, WhatStatusDoesNotSayIsAbsent) {
 TEST(AgentMetricsTest, CountersAreCounters) {
   const std::string counters =
       R"({"jobs_started":12,"jobs_refused":3,"connections":40,"connections_refused":5,"resumed":2,
-          "rss_bytes":12582912,"descriptors":14})";
+          "rss_bytes":12582912,"descriptors":14,"certificate_until":1900000000})";
   const std::string text = text_of({"{}", counters, {}});
   EXPECT_THAT(text, HasSubstr("# TYPE hvdrun_jobs_started_total counter\n"
                               "hvdrun_jobs_started_total 12\n"));
@@ -78,6 +78,7 @@ TEST(AgentMetricsTest, CountersAreCounters) {
   EXPECT_THAT(text, HasSubstr("# TYPE hvdrun_agent_resident_memory_bytes gauge\n"
                               "hvdrun_agent_resident_memory_bytes 12582912\n"));
   EXPECT_THAT(text, HasSubstr("hvdrun_agent_open_descriptors 14\n"));
+  EXPECT_THAT(text, HasSubstr("hvdrun_agent_certificate_end_time_seconds 1900000000\n"));
 }
 
 constexpr const char* kGpus =

@@ -125,6 +125,14 @@ Result<std::shared_ptr<ssl::context>> make_tls_context(const TlsFiles& files, Tl
   return context;
 }
 
+std::chrono::seconds time_left(ssl::context& context) {
+  const X509* own = SSL_CTX_get0_certificate(context.native_handle());
+  int days = 0;
+  int seconds = 0;
+  if (ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(own)) != 1) return {};
+  return std::chrono::hours(24) * days + std::chrono::seconds(seconds);
+}
+
 Result<TlsPeer> peer_of(SSL* session) {
   const std::unique_ptr<X509, FreeX509> certificate(SSL_get1_peer_certificate(session));
   if (!certificate || SSL_get_verify_result(session) != X509_V_OK) {

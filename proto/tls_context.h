@@ -6,6 +6,7 @@
 
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ enum class TlsEnd { kClient, kServer };
     const TlsFiles& files, TlsEnd end);
 
 // Of the certificate that the peer has shown and OpenSSL has verified.
+// Until its own certificate ends; negative: it has.
+[[nodiscard]] std::chrono::seconds time_left(boost::asio::ssl::context& context);
+
 struct TlsPeer {
   PeerIdentity identity;
   std::vector<std::string> addresses;  // DNS names and IP addresses

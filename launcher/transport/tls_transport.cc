@@ -29,6 +29,8 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kMostAnswer = 4096;
 constexpr std::size_t kKeyBytes = 32;
+// A certificate that ends so soon is told of.
+constexpr auto kSoon = std::chrono::hours(7 * 24);
 constexpr auto kDialAgain = std::chrono::milliseconds(100);
 constexpr auto kMostPause = std::chrono::milliseconds(1000);
 // A connection on which nothing comes for this part of the lease is given up for a new one, so that
@@ -306,6 +308,10 @@ class TlsTransport final : public Transport {
 std::unique_ptr<Transport> make_tls_transport(Loop& loop, TlsTransportConfig config) {
   auto context = make_tls_context(config.files, TlsEnd::kClient);
   if (!context) context.error().code = ExitCode::kUsage;  // nobody has been asked yet
+  if (context && time_left(**context) < kSoon) {
+    log(LogLevel::kWarning, "{} ends in {}; hvdctl ca renew makes another",
+        config.files.certificate, format_duration(time_left(**context)));
+  }
   return std::make_unique<TlsTransport>(loop, std::move(config), std::move(context));
 }
 

@@ -141,6 +141,16 @@ class Tls(OnTls):
         self.assertTrue(self.agents["node1"].err.find("agent.crt does not hold .*revoked; going on as before", 5))
         self.assertNotEqual(self.on_host("node1", *self.place.agent_words("node1"), "--check").wait(5), 0)
 
+    def test_a_certificate_that_ends_soon_is_told(self):
+        for who in "--node node1", "--user alice":
+            kind, name = who.split()
+            self.ca("issue", kind, name, "--days", "3", "--out", self.at(name))
+        self.agents["node1"].signal(signal.SIGHUP)
+        self.assertTrue(self.agents["node1"].err.find("warning: the certificate in .* ends in 7[12] h", 5))
+        run = self.by_tls("-H", "node1:1", "true")
+        self.assert_code(run, 0)
+        self.assert_says(run, "warning: .*alice/client.crt ends in 7[12] h .*; hvdctl ca renew makes another")
+
     def test_a_revoked_user_is_refused_once_the_list_is_there(self):
         self.ca("revoke", "--user", "alice")
         lab.write_text(self.at("node1/crl.pem"), lab.read_text(self.at("ca/crl.pem")))
