@@ -144,7 +144,7 @@ class Tls(OnTls):
     def test_a_certificate_that_ends_soon_is_told(self):
         for who in "--node node1", "--user alice":
             kind, name = who.split()
-            self.ca("issue", kind, name, "--days", "3", "--out", self.at(name))
+            self.ca("renew", kind, name, "--days", "3", "--out", self.at(name))
         self.agents["node1"].signal(signal.SIGHUP)
         self.assertTrue(self.agents["node1"].err.find("warning: the certificate in .* ends in 7[12] h", 5))
         run = self.by_tls("-H", "node1:1", "true")
