@@ -56,7 +56,8 @@ bool is_up(int connection) {
 
 bool has_closed(int connection) {
   char byte = 0;
-  return ::recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  const ssize_t n = ::recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -211,6 +212,7 @@ Task<Result<UniqueFd>> JobPlace::start(const JobRecord& record,
   auto up = co_await wait_until_up(record, *start, begun, deadline);
   start->program.reset();
   if (!up) {
+    stop_unit(record);
     clear(record);
     co_return tl::unexpected(up.error());
   }

@@ -206,7 +206,8 @@ Task<void> TlsEdge::meet(Socket socket, std::unique_ptr<Stranger> stranger) {
   const auto done =
       co_await (stream.async_handshake(boost::asio::ssl::stream_base::server, kAwait) ||
                 limit.async_wait(kAwait));
-  if (is_closed_) co_return;
+  // Or it was dropped.
+  if (is_closed_ || !stream.lowest_layer().is_open()) co_return;
   if (done.index() != 0) {
     co_return refuse(address, "no TLS handshake in " + format_duration(kHandshakeLimit));
   }

@@ -195,6 +195,35 @@ class Tls(OnTls):
         self.assertTrue(self.agents["node1"].err.find("refused 10.77.0.2: too many connections", 5))
         self.assert_code(self.by_tls("-H", "node1:1", "true"), 0)
 
+    def test_strangers_of_many_addresses_make_room(self):
+        """They come again as soon as they are dropped."""
+        others = [f"10.77.0.{100 + i}" for i in range(20)]
+        self.must("node2", "sh", "-c", "".join(f"ip addr add {other}/24 dev eth0;" for other in others))
+        self.addCleanup(self.must, "node2", "sh", "-c", "".join(f"ip addr del {other}/24 dev eth0;" for other in others))
+        run = self.counting()
+        opened = self.on_host("node2", harness.PYTHON, "-c", "import select, socket, time\n"
+                              "def one(at):\n"
+                              f"    return socket.create_connection(('10.77.0.1', {PORT}), 10, (at, 0))\n"
+                              f"all = {{one(at): at for at in {others} for _ in range(16)}}\n"
+                              "print('open', flush=True)\n"
+                              "while True:\n"
+                              "    for gone in select.select(list(all), [], [])[0]:\n"
+                              "        at = all.pop(gone)\n"
+                              "        gone.close()\n"
+                              "        all[one(at)] = at\n"
+                              "    time.sleep(0.01)\n")
+        self.assertTrue(opened.out.find("open", 10), opened.report())
+        self.assertTrue(self.agents["node1"].err.find("too many connections .*; the oldest goes", 5))
+        for _ in range(5):
+            other = self.start_by_tls("-H", "node1:1", "true")
+            other.wait(10)
+            self.assert_code(other, 0)
+        self.agents["node1"].signal(signal.SIGKILL)
+        self.agents["node1"].process.wait(5)
+        self.start_agent("node1")
+        run.wait(30)
+        self.assert_counted(run)
+
 
 if __name__ == "__main__":
     harness.main()
