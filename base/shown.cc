@@ -11,12 +11,10 @@ namespace hvd {
 
 namespace {
 
-// U+0080 to U+009F, U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069.
+// U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069.
 bool is_control(std::string_view character) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
-  if (character.size() == 2) {
-    return (at(0) == 0xc2 && at(1) < 0xa0) || (at(0) == 0xd8 && at(1) == 0x9c);
-  }
+  if (character.size() == 2) return at(0) == 0xd8 && at(1) == 0x9c;
   if (character.size() != 3 || at(0) != 0xe2) return false;
   if (at(1) == 0x80) return at(2) == 0x8e || at(2) == 0x8f || (at(2) >= 0xa8 && at(2) <= 0xae);
   return at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9;

@@ -13,6 +13,13 @@ TEST(Shown, WhatIsReadStaysAndWhatActsIsShown) {
   EXPECT_EQ(shown(""), "");
 }
 
+TEST(Shown, WhatTurnsTextOrEndsALineIsShown) {
+  EXPECT_EQ(shown("a\u202eb"), "a\\xe2\\x80\\xaeb");
+  EXPECT_EQ(shown("\u2066\u2069\u200e\u061c\u2028"),
+            "\\xe2\\x81\\xa6\\xe2\\x81\\xa9\\xe2\\x80\\x8e\\xd8\\x9c\\xe2\\x80\\xa8");
+  EXPECT_EQ(shown("\u2026 \u200d \u2070"), "\u2026 \u200d \u2070");
+}
+
 TEST(Shown, WhatIsNoUtf8IsShownByteByByte) {
   EXPECT_EQ(shown("\xc2\x9b"), "\\xc2\\x9b") << "a C1 control, which starts a sequence";
   EXPECT_EQ(shown("\xff\xe2\x82"), "\\xff\\xe2\\x82") << "half a character";

@@ -219,6 +219,25 @@ class Jobs(Programs):
         run.signal(signal.SIGINT)
         run.wait(20)
 
+    def test_the_journal_tells_a_job_by_its_fields(self):
+        run = self.start_savers()
+        job_id = self.ask("node1", "status")["jobs"][0]["job"]
+        run.signal(signal.SIGINT)
+        run.wait(20)
+        unit = f"hvdrun-job-{job_id}-0"
+
+        def lines(*words):
+            return self.sh("node1", f"journalctl --no-pager -o cat {' '.join(words)}")
+
+        def its_end():
+            return lines("-u", unit, "HVDRUN_EVENT=job-ended", f"HVDRUN_JOB_ID={job_id}", "HVDRUN_NODE=0")
+
+        lab.wait_until(its_end, 5, f"no line of {unit}")
+        self.assertIn(f"job {job_id} node 0 of alice", lines("-u", on_systemd.UNIT, "HVDRUN_EVENT=job-started"))
+        lab.wait_until(lambda: "has gone" in lines(f"HVDRUN_JOB_ID={job_id}"), 5, "nobody saw its end")
+        self.assertEqual(lines("-u", on_systemd.UNIT, "HVDRUN_CLIENT=alice", f"HVDRUN_JOB_ID={job_id}",
+                               "HVDRUN_EVENT=refused").strip(), "")
+
     def test_names_in_tmp_that_somebody_else_has_taken(self):
         taken = "/tmp/hvdrun-1201 /var/tmp/hvdrun-1201"
         self.addCleanup(self.sh, "node1", f"rm -rf {taken} /tmp/hvdrun-1201-*")
