@@ -289,7 +289,7 @@ class Jobs(Programs):
         self.assert_counted_to_the_end(run)
 
 
-class Starts(OnSystemd):
+class Starts(Programs, OnSystemd):
     NODES = 1
     OPTIONS = harness.with_systemd(1)
 
@@ -306,6 +306,22 @@ class Starts(OnSystemd):
         lab.write_text(path, on_systemd.CONFIG)
         self.systemctl("node1", "start", on_systemd.UNIT)
         self.run_job(1, "true")
+
+    def test_jobs_of_an_agent_that_one_user_runs_end_in_order_at_a_restart(self):
+        folder = "/etc/systemd/system/hvd-agent.service.d"
+        self.sh("node1", f"mkdir -p {folder}; sed s/mluser/alice/ /usr/share/doc/hvdrun/examples/single-user.conf "
+                         f">{folder}/single-user.conf; chown -R alice /etc/hvdrun/tls; systemctl daemon-reload")
+        self.addCleanup(self.sh, "node1", f"rm -r {folder}; chown -R root /etc/hvdrun/tls; systemctl daemon-reload; "
+                                          f"rm -rf /run/hvdrun/*; systemctl restart {on_systemd.UNIT}")
+        self.sh("node1", f"systemctl stop {on_systemd.UNIT}; rm -rf /run/hvdrun/*")
+        self.systemctl("node1", "start", on_systemd.UNIT)
+        run = self.start_savers()
+        self.assertEqual(self.job_units("node1"), [])
+        self.systemctl("node1", "restart", on_systemd.UNIT)
+        run.wait(30)
+        self.assert_code(run, 125)
+        self.assert_says(run, "node1 .*the agent was restarted by the service manager")
+        self.assert_saved_once(run)
 
     def test_port_that_is_taken_is_tried_until_it_is_free(self):
         self.systemctl("node1", "stop", on_systemd.UNIT)
