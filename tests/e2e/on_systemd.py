@@ -36,7 +36,7 @@ print(b"".join(iter(lambda: s.recv(65536), b"")).decode())
 """
 CAP_SYS_RESOURCE = 24
 # What the agent keeps of a job for a while after its end, for a launcher that comes back late.
-ITS_OWN = re.compile(rf"unix socket {SOCKET}|file /run/hvdrun/records/[0-9a-f]{{32}}-\d+\.json$")
+ITS_OWN = re.compile(rf"unix socket {SOCKET}|file /run/hvdrun/records/([0-9a-f]{{32}}-\d+\.json)?$")
 
 
 @functools.cache
