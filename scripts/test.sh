@@ -51,7 +51,7 @@ step unit run_ctest build -L '^unit$' -j "$(nproc)"
 chrt --idle 0 make --no-print-directory asan-build >build/asan-build.log 2>&1 &
 asan_build=$!
 finish_asan_build() { wait "$asan_build" || { tail -n 50 build/asan-build.log && false; }; }
-# Those with test hosts go one after the other (a lock), the others beside them.
+# Those that assert times go one after the other (a lock), the others beside them.
 step end-to-end run_ctest build -LE '^(unit|long|training)$' -j 2
 if [ "${TRAINING:-ON}" != OFF ]; then step training run_ctest build -L '^training$'; fi
 step asan-build finish_asan_build &&
