@@ -595,6 +595,24 @@ class Places(Attack):
         self.start_agent(NODE)
         self.assert_serving()
 
+    def test_a_job_is_reaped_by_one_at_a_time(self):
+        job, _ = self.raw_job()
+        reap = f"{MARKER} reap --job {job.job_id} --node 0 --grace-ms 60000\n".encode()
+        first = self.tls()
+        first.sendall(reap)
+        with self.attack("refused alice .*is being reaped already"):
+            lab.wait_until(lambda: "is being reaped already" in self.first_line_of(reap), 5, "a second reap")
+        self.end_job(job.job_id)
+        first.close()
+
+    def first_line_of(self, words):
+        stream = self.tls()
+        stream.sendall(words)
+        try:
+            return raw_client.read_line(stream)
+        finally:
+            stream.close()
+
     def test_a_second_agent_with_the_same_folder(self):
         job, _ = self.raw_job()
         lab.write_text(self.at("second.yaml"), f"listen: tls:0.0.0.0:{PORT + 1}\ntls: {self.at(NODE)}\n{self.CONFIG}")

@@ -181,6 +181,14 @@ class Tls(OnTls):
         self.assertTrue(agent.err.find("node1.yaml:1: there is no key listn.*going on as before", 5), agent.err.text)
         self.assert_code(self.by_tls("-H", "node1:1", "true"), 0)
 
+    def test_another_place_to_listen_at_is_told_to_take_a_restart(self):
+        agent = self.agents["node1"]
+        config = lab.read_text(self.at("node1.yaml"))
+        lab.write_text(self.at("node1.yaml"), config.replace(str(PORT), str(PORT + 9)))
+        agent.signal(signal.SIGHUP)
+        self.assertTrue(agent.err.find("warning: listen has changed; that takes a restart", 5), agent.err.text)
+        self.assert_code(self.by_tls("-H", "node1:1", "true"), 0)
+
     def test_the_node_must_be_who_it_is_called(self):
         run = self.by_tls("-H", "10.77.0.1:1", "true")
         self.assert_code(run, 125)
