@@ -8,6 +8,7 @@
 #include <list>
 
 #include "base/read_file.h"
+#include "base/unix_address.h"
 #include "tests/support/agent_process.h"
 
 namespace hvd {
@@ -55,12 +56,11 @@ class AgentServiceTest : public ::testing::Test {
 
   // Retried while the agent is not there yet.
   [[nodiscard]] UniqueFd connect() const {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strcpy(address.sun_path, path().c_str());
+    const sockaddr_un address = unix_address(path());
     for (int i = 0; i < 1000; ++i) {
       UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+      if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+          0) {
         return socket;
       }
       std::this_thread::sleep_for(5ms);
@@ -258,13 +258,11 @@ int connect_as_nobody(const std::string& path) {
   constexpr uid_t kNobody = 65534;
   const pid_t child = fork();
   if (child == 0) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strcpy(address.sun_path, path.c_str());
+    const sockaddr_un address = unix_address(path);
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     char text[64] = {};
     if (syscall(SYS_setresuid, kNobody, kNobody, kNobody) != 0 ||
-        connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+        connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       _exit(2);
     }
     const ssize_t size = read(fd, text, sizeof text - 1);

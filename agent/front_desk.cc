@@ -209,6 +209,7 @@ FrontAnswer FrontDesk::reap_job(const Visitor& visitor, const FrontLine& line) {
   words.insert(words.end(), {"--marker", line.marker});
   auto reap = start_reap(jobs_.reap_command(*record, words), pair->second.get());
   if (!reap) return refused(visitor, line, reap.error().message);
+  reaping_.insert(record->name());
   boost::asio::co_spawn(loop_, keep_reap(record->name(), reap->pid), boost::asio::detached);
   log_with(LogLevel::kInfo, fields_of(*record, "reap"), "{} of {} is reaped", job_text(*record),
            visitor.text());
@@ -217,7 +218,6 @@ FrontAnswer FrontDesk::reap_job(const Visitor& visitor, const FrontLine& line) {
 
 // One at a time of each job: it looks at every process of the node, again and again.
 Task<void> FrontDesk::keep_reap(std::string name, pid_t pid) {
-  reaping_.insert(name);
   co_await keep_child(loop_, pid);
   reaping_.erase(name);
 }

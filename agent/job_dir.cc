@@ -16,7 +16,6 @@ namespace hvd {
 namespace {
 
 constexpr std::size_t kTimelineIdDigits = 16;
-constexpr std::string_view kOwnInTmp = "/tmp/hvdrun-";
 
 // Makes the folder if it is missing, then checks what stands there: never through a link.
 Result<void> claim_parent(const std::string& path) {
@@ -52,6 +51,9 @@ Result<std::string> plan_below(const std::string& parent, std::string_view job_i
   return path;
 }
 
+std::string in_tmp(uid_t uid) { return fmt::format("/tmp/hvdrun-{}", uid); }
+std::string in_var_tmp(uid_t uid) { return fmt::format("/var/tmp/hvdrun-{}", uid); }
+
 bool is_anothers(const std::string& path, uid_t uid) {
   struct stat info {};
   return lstat(path.c_str(), &info) == 0 && (info.st_uid != uid || !S_ISDIR(info.st_mode));
@@ -59,14 +61,13 @@ bool is_anothers(const std::string& path, uid_t uid) {
 
 // By two commands any user could keep another from running jobs.
 bool are_names_taken(uid_t uid) {
-  return is_anothers(fmt::format("/tmp/hvdrun-{}", uid), uid) &&
-         is_anothers(fmt::format("/var/tmp/hvdrun-{}", uid), uid);
+  return is_anothers(in_tmp(uid), uid) && is_anothers(in_var_tmp(uid), uid);
 }
 
 // Those that were made where somebody else had taken the names above.
 std::vector<std::string> own_folders_in_tmp(uid_t uid) {
   std::vector<std::string> found;
-  const std::string prefix = std::string(kOwnInTmp) + std::to_string(uid) + "-";
+  const std::string prefix = in_tmp(uid) + "-";
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/tmp", error)) {
     const std::string path = entry.path().string();
@@ -82,8 +83,8 @@ std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid
   if (!runtime_dir.empty() && runtime_dir.front() == '/') {
     parents.push_back(fmt::format("{}/hvdrun", runtime_dir));
   }
-  parents.push_back(fmt::format("/tmp/hvdrun-{}", uid));
-  parents.push_back(fmt::format("/var/tmp/hvdrun-{}", uid));
+  parents.push_back(in_tmp(uid));
+  parents.push_back(in_var_tmp(uid));
   if (are_names_taken(uid)) {
     for (std::string& path : own_folders_in_tmp(uid)) parents.push_back(std::move(path));
   }
@@ -92,7 +93,7 @@ std::vector<std::string> job_dir_parents(std::string_view runtime_dir, uid_t uid
 
 std::string make_other_parent(uid_t uid) {
   if (!are_names_taken(uid)) return {};
-  std::string path = fmt::format("{}{}-XXXXXX", kOwnInTmp, uid);
+  std::string path = in_tmp(uid) + "-XXXXXX";  // mkdtemp writes over the X
   return mkdtemp(path.data()) == nullptr ? std::string() : path;
 }
 
@@ -107,9 +108,7 @@ Result<std::string> plan_job_dir(const std::vector<std::string>& parents, std::s
   return make_error("no folder for the job can be made: {}", reasons);
 }
 
-std::vector<std::string> timeline_dir_parents(uid_t uid) {
-  return {fmt::format("/var/tmp/hvdrun-{}", uid), fmt::format("/tmp/hvdrun-{}", uid)};
-}
+std::vector<std::string> timeline_dir_parents(uid_t uid) { return {in_var_tmp(uid), in_tmp(uid)}; }
 
 Result<std::string> plan_timeline_dir(const std::vector<std::string>& parents,
                                       std::string_view job_id, unsigned node) {

@@ -20,6 +20,7 @@
 #include "agent/own_children.h"
 #include "agent/program_answer.h"
 #include "base/log.h"
+#include "base/unix_address.h"
 
 namespace hvd {
 namespace {
@@ -39,25 +40,6 @@ std::vector<std::string> agent_command(const JobPlaceConfig& config, const JobRe
   if (!record.unit.empty()) command.emplace_back("--unit");
   command.insert(command.end(), words.begin(), words.end());
   return command;
-}
-
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  return address;
-}
-
-// Whether the job's agent has said so much of itself.
-bool is_up(int connection) {
-  std::array<char, 3> word{};
-  return ::recv(connection, word.data(), word.size(), MSG_DONTWAIT) > 0;
-}
-
-bool has_closed(int connection) {
-  char byte = 0;
-  const ssize_t n = ::recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -224,18 +206,22 @@ Task<Result<void>> JobPlace::wait_until_up(const JobRecord& record, const Start&
   if (!begun) co_return begun;
   auto asked = reach(record);
   if (!asked) co_return tl::unexpected(asked.error());
-  [[maybe_unused]] const ssize_t n = ::send(asked->get(), "up\n", 3, MSG_NOSIGNAL | MSG_DONTWAIT);
+  [[maybe_unused]] const ssize_t sent =
+      ::send(asked->get(), "up\n", 3, MSG_NOSIGNAL | MSG_DONTWAIT);
   boost::asio::steady_timer pause(loop_);
-  while (!is_up(asked->get())) {
+  while (true) {
+    std::array<char, 3> word{};
+    const ssize_t n = ::recv(asked->get(), word.data(), word.size(), MSG_DONTWAIT);
+    const bool is_silent = n < 0 && (errno == EAGAIN || errno == EINTR);
+    if (n > 0) co_return Result<void>();
     if (!start.how.empty()) co_return make_error("systemd-run {}: {}", start.how, start.said);
-    if (has_closed(asked->get())) co_return make_error("the job's agent ended at once");
+    if (!is_silent) co_return make_error("the job's agent ended at once");
     if (std::chrono::steady_clock::now() >= deadline) {
       co_return make_error("the job's agent did not come up in time");
     }
     pause.expires_after(kLookAgain);
     co_await pause.async_wait(kAwait);
   }
-  co_return Result<void>();
 }
 
 // Where the user of the job can neither see it nor put something else in its place. Only the job's
@@ -243,7 +229,7 @@ Task<Result<void>> JobPlace::wait_until_up(const JobRecord& record, const Start&
 Result<UniqueFd> JobPlace::listen_for(const JobRecord& record) const {
   const std::string path = socket_of(record);
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const sockaddr_un address = address_of(path);
+  const sockaddr_un address = unix_address(path);
   if (path.size() >= sizeof address.sun_path) {
     return make_error("{} is too long a path for a socket", path);
   }
@@ -292,7 +278,7 @@ Result<void> JobPlace::start_child(const JobRecord& record, const std::vector<st
 Result<UniqueFd> JobPlace::reach(const JobRecord& record) const {
   const std::string path = socket_of(record);
   UniqueFd connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const sockaddr_un address = address_of(path);
+  const sockaddr_un address = unix_address(path);
   if (connection.is_valid() &&
       ::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
           0) {

@@ -28,7 +28,7 @@ struct JobRecord {
   std::int64_t since = 0;  // seconds since the epoch
   bool is_ended = false;   // an agent has seen it gone, and said so
 
-  // "ID-NODE": its file and its folder.
+  // "ID-NODE": its file and its socket.
   [[nodiscard]] std::string name() const;
 };
 

@@ -12,6 +12,7 @@
 
 #include "agent/gpu_table.h"
 #include "agent/job_place.h"
+#include "base/unix_address.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hvd {
@@ -92,10 +93,8 @@ TEST_F(JobFolder, AJobLivesAsLongAsSomebodyListens) {
   EXPECT_FALSE(place.is_alive(record));
   const std::string path = path_ + "/" + record.name();
   UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const sockaddr_un address = unix_address(path);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(listen(listener.get(), 0), 0);
   EXPECT_TRUE(place.reach(record));
   // One waits, and nobody takes it: it lives, and is busy.

@@ -18,6 +18,7 @@
 #include "agent/watch_edge.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
+#include "base/unix_address.h"
 #include "hvdrun/v1/rendezvous.grpc.pb.h"
 #include "proto/store_call_edge.h"
 
@@ -166,10 +167,8 @@ RendezvousEdge::~RendezvousEdge() = default;
 
 Result<void> RendezvousEdge::start(const std::string& path) {
   constexpr int kBacklog = 512;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
+  const sockaddr_un address = unix_address(path);
   if (path.size() >= sizeof address.sun_path) return make_error("{} is too long a path", path);
-  memcpy(address.sun_path, path.c_str(), path.size());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_valid() ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||

@@ -12,17 +12,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/unix_address.h"
+
 namespace hvd {
 namespace {
 
 constexpr int kBacklog = 512;
-
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, path.c_str(), path.size());
-  return address;
-}
 
 UniqueFd make_socket() {
   return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -50,7 +45,7 @@ Result<void> check_folders(const std::string& path) {
 // Listening before it gets its name: a socket at which nobody listens is a dead one.
 Result<UniqueFd> listen_privately(const std::string& path) {
   UniqueFd socket = make_socket();
-  const sockaddr_un address = address_of(path);
+  const sockaddr_un address = unix_address(path);
   const mode_t before = umask(0177);
   const bool is_bound =
       socket.is_valid() &&
@@ -75,7 +70,7 @@ Result<void> check_dead(const std::string& path) {
     return make_error("{} belongs to user {}; name another path", path, info.st_uid);
   }
   const UniqueFd probe = make_socket();
-  const sockaddr_un address = address_of(path);
+  const sockaddr_un address = unix_address(path);
   if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
       errno == ECONNREFUSED) {
     return {};

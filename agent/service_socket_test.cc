@@ -4,9 +4,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+
+#include "base/unix_address.h"
 
 namespace hvd {
 namespace {
@@ -43,10 +44,8 @@ class ServiceSocketTest : public ::testing::Test {
   // A socket that was bound and at which nobody listens any more.
   void leave_dead_socket() const {
     const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strcpy(address.sun_path, path().c_str());
-    ASSERT_EQ(bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const sockaddr_un address = unix_address(path());
+    ASSERT_EQ(bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   }
 
   std::string folder_ = "/tmp/hvd-service-socket-XXXXXX";

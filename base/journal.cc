@@ -15,6 +15,7 @@
 
 #include "base/plural.h"
 #include "base/unique_fd.h"
+#include "base/unix_address.h"
 
 namespace hvd {
 namespace {
@@ -71,10 +72,8 @@ void append_field(std::string& entry, std::string_view name, std::string_view va
 class Journal {
  public:
   explicit Journal(std::string_view path)
-      : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    to_.sun_family = AF_UNIX;
-    path.copy(to_.sun_path, sizeof to_.sun_path - 1);
-  }
+      : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+        to_(unix_address(path)) {}
 
   void write(LogLevel level, std::string_view text, const LogFields& fields) {
     if (!send_entry(level, text, fields)) return write_line(level, text);
@@ -100,7 +99,7 @@ class Journal {
   }
 
   UniqueFd fd_;
-  sockaddr_un to_{};
+  const sockaddr_un to_;
   std::atomic<unsigned> num_lost_{0};
 };
 
@@ -115,9 +114,7 @@ bool is_journal(int fd) {
 
 bool join_journal(const std::string& identifier, std::string_view stream) {
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un to{};
-  to.sun_family = AF_UNIX;
-  stream.copy(to.sun_path, sizeof to.sun_path - 1);
+  const sockaddr_un to = unix_address(stream);
   if (!fd.is_valid() || connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
     return false;
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/unix_address.h"
 
 namespace hvd {
 namespace {
@@ -102,9 +103,7 @@ class LogToJournal : public testing::Test {
     setenv("JOURNAL_STREAM", fmt::format("{}:{}", info.st_dev, info.st_ino).c_str(), 1);
     ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     native_.reset(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un at{};
-    at.sun_family = AF_UNIX;
-    path().copy(at.sun_path, sizeof at.sun_path - 1);
+    const sockaddr_un at = unix_address(path());
     ASSERT_EQ(bind(native_.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
     set_log_name("hvd-agent");
     set_log_level(LogLevel::kInfo);

@@ -12,6 +12,7 @@
 #include "base/random_bytes.h"
 #include "base/shown.h"
 #include "base/unique_fd.h"
+#include "base/unix_address.h"
 
 namespace hvd {
 namespace {
@@ -37,10 +38,8 @@ Result<void> wait_for(int socket, short events, SteadyTime deadline) {
 }
 
 Result<UniqueFd> connect_to(const std::string& path, SteadyTime deadline) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
+  const sockaddr_un address = unix_address(path);
   if (path.size() >= sizeof address.sun_path) return make_error("the path is too long");
-  path.copy(address.sun_path, path.size());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_valid()) return make_error("{}", std::strerror(errno));
   // A unix socket's connect never is "in progress": with a full queue it says EAGAIN.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/unix_address.h"
 #include "tests/support/temporary_folder.h"
 
 namespace hvd {
@@ -52,11 +53,9 @@ class StandInAgent {
  public:
   using Answer = std::function<std::string(const std::string& line)>;
   StandInAgent(const std::string& path, Answer answer) : answer_(std::move(answer)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    const sockaddr_un address = unix_address(path);
     socket_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(listen(socket_.get(), 8), 0);
     thread_ = std::thread([this] { run(); });
   }
@@ -139,7 +138,7 @@ class Exporter {
 std::string get_metrics(std::uint16_t port) {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{AF_INET, htons(port), {htonl(INADDR_LOOPBACK)}, {}};
-  EXPECT_EQ(connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   const std::string request = "GET /metrics HTTP/1.0\r\nHost: test\r\n\r\n";
   EXPECT_EQ(send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(request.size()));
@@ -224,7 +223,7 @@ TEST_F(ExporterProcessTest, SaysWhyItCannotStart) {
   const UniqueFd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{AF_INET, 0, {htonl(INADDR_LOOPBACK)}, {}};
   socklen_t size = sizeof address;
-  ASSERT_EQ(bind(taken.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
   ASSERT_EQ(listen(taken.get(), 1), 0);
   ASSERT_EQ(getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
   const std::string place = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));

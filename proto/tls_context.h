@@ -22,10 +22,10 @@ enum class TlsEnd { kClient, kServer };
 [[nodiscard]] Result<std::shared_ptr<boost::asio::ssl::context>> make_tls_context(
     const TlsFiles& files, TlsEnd end);
 
-// Of the certificate that the peer has shown and OpenSSL has verified.
 // Until its own certificate ends; negative: it has.
 [[nodiscard]] std::chrono::seconds time_left(boost::asio::ssl::context& context);
 
+// Of the certificate that the peer has shown and OpenSSL has verified.
 struct TlsPeer {
   PeerIdentity identity;
   std::vector<std::string> addresses;  // DNS names and IP addresses

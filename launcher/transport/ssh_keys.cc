@@ -9,6 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/unix_address.h"
+
 namespace hvd {
 namespace {
 
@@ -81,10 +83,8 @@ SshKeys::Entry SshKeys::load(const std::string& path) {
 }
 
 std::optional<SshAgent> connect_ssh_agent(const std::string& socket_path) {
-  sockaddr_un address{};
+  const sockaddr_un address = unix_address(socket_path);
   if (socket_path.empty() || socket_path.size() >= sizeof(address.sun_path)) return std::nullopt;
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   SshAgent link;
   link.socket.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   set_patience(link.socket.get(), kAgentPatience);

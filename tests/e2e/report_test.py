@@ -132,8 +132,10 @@ class Causes(Reporting):
             return folder, run, json.load(file)["first_cause"]
 
     def test_core_is_told_with_its_place_where_the_caller_allows_one(self):
+        """Of one rank: where cores have one name, the kernel gives up the second of two at the same moment."""
         for limit, is_dumped in (("unlimited", True), ("0", False)):
-            folder, run, cause = self.crash(limit, "-np", "4", "-H", "node1:4", "bash", "-c", "kill -ABRT $$")
+            folder, run, cause = self.crash(limit, "-np", "4", "-H", "node1:4", "bash", "-c",
+                                            "[ $RANK = 2 ] || exec sleep 60; kill -ABRT $$")
             self.assertEqual(cause["core"], is_dumped, run.report())
             said = re.search(r"was killed by SIGABRT \(signal 6; core dumped(, given to \S+| in its working directory as | as )"
                              r"([^;)]*)", run.last_line)

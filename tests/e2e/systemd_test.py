@@ -130,22 +130,21 @@ class RunsOn(Programs):
         self.assert_known("node2")
         self.assert_counted_to_the_end(run)
 
-    def test_over_a_kill_of_the_agent(self):
+    def runs_on_over_a_signal(self, name):
+        """To the agent, which systemd starts again."""
         run = self.start_counters()
         old = self.main_pid("node2")
-        self.bed.run("node2", ["kill", "-9", str(old)])
+        self.bed.run("node2", ["kill", f"-{name}", str(old)])
         self.restart_by_itself("node2", old)
         self.assert_known("node2")
         self.assert_counted_to_the_end(run)
 
+    def test_over_a_kill_of_the_agent(self):
+        self.runs_on_over_a_signal("KILL")
+
     def test_over_an_agent_that_hangs(self):
         """By the watchdog, within the lease."""
-        run = self.start_counters()
-        old = self.main_pid("node2")
-        self.bed.run("node2", ["kill", "-STOP", str(old)])
-        self.restart_by_itself("node2", old)
-        self.assert_known("node2")
-        self.assert_counted_to_the_end(run)
+        self.runs_on_over_a_signal("STOP")
 
     def test_over_a_reload_and_an_upgrade_with_a_wrong_configuration(self):
         """Both say so and change nothing."""
