@@ -95,7 +95,7 @@ class Stopped(Programs):
         self.assert_ended_by_the_stop(run, "node2")
         self.assert_saved_once(run)
         self.assertEqual(self.property("node2", "Result"), "success", self.journal("node2"))
-        self.assertEqual(self.job_units("node2"), [])
+        self.wait_no_job_unit("node2")
 
     def test_shutdown_of_a_host_stops_its_jobs_in_order(self):
         run = self.start_savers()
@@ -251,7 +251,7 @@ class Jobs(Programs):
         run.wait(60)
         self.assert_code(run, 125)
         self.assert_says(run, "node1: verified clean")
-        self.assertEqual(self.job_units("node1"), [])
+        self.wait_no_job_unit("node1")
 
     def test_kill_of_a_jobs_own_agent_loses_the_node_and_leaves_nothing(self):
         run = self.start_savers()
