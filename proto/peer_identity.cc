@@ -23,6 +23,10 @@ std::string_view prefix_of(PeerIdentity::Kind kind) {
 
 }  // namespace
 
+std::string identity_text(const PeerIdentity& identity) {
+  return (identity.kind == PeerIdentity::Kind::kUser ? "user " : "node ") + identity.name;
+}
+
 bool is_identity_name(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName && name.front() != '-' &&
          name.front() != '.' && std::all_of(name.begin(), name.end(), is_name_char);

@@ -15,6 +15,9 @@ struct PeerIdentity {
   friend bool operator==(const PeerIdentity&, const PeerIdentity&) = default;
 };
 
+// "user alice", "node node1".
+[[nodiscard]] std::string identity_text(const PeerIdentity& identity);
+
 // Letters, digits, '_', '.' and '-', not starting with '-' or '.'; 1 to 253 of them.
 [[nodiscard]] bool is_identity_name(std::string_view name);
 

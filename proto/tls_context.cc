@@ -75,6 +75,29 @@ Result<void> check_chain(SSL_CTX* context, X509* own, const TlsFiles& files) {
                     X509_verify_cert_error_string(why));
 }
 
+void free_claim(void*, void* claim, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<std::string*>(claim);
+}
+
+// Where a session keeps what its peer's certificate says, if that does not hold: OpenSSL keeps no
+// such certificate.
+int claim_index() {
+  static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, free_claim);
+  return index;
+}
+
+int keep_claim(int holds, X509_STORE_CTX* look) {
+  if (holds == 1) return 1;
+  auto* session =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(look, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const auto names = names_in(X509_STORE_CTX_get0_cert(look));
+  if (!names || SSL_get_ex_data(session, claim_index()) != nullptr) return 0;
+  auto claim =
+      std::make_unique<std::string>(fmt::format(" (it says: {})", identity_text(names->identity)));
+  if (SSL_set_ex_data(session, claim_index(), claim.get()) == 1) claim.release();
+  return 0;
+}
+
 // An end that does not hold itself would be told of by every peer, and by none in words.
 Result<void> check_own(SSL_CTX* context, const TlsFiles& files, TlsEnd end) {
   X509* own = SSL_CTX_get0_certificate(context);
@@ -86,9 +109,9 @@ Result<void> check_own(SSL_CTX* context, const TlsFiles& files, TlsEnd end) {
   const auto wanted =
       end == TlsEnd::kServer ? PeerIdentity::Kind::kNode : PeerIdentity::Kind::kUser;
   if (names->identity.kind != wanted) {
-    return make_error("{} is the certificate of {} {}; here it must be that of a {}",
-                      files.certificate, end == TlsEnd::kServer ? "the user" : "the node",
-                      names->identity.name, end == TlsEnd::kServer ? "node" : "user");
+    return make_error("{} is the certificate of the {}; here it must be that of a {}",
+                      files.certificate, identity_text(names->identity),
+                      end == TlsEnd::kServer ? "node" : "user");
   }
   return check_chain(context, own, files);
 }
@@ -121,7 +144,7 @@ Result<std::shared_ptr<ssl::context>> make_tls_context(const TlsFiles& files, Tl
     if (auto done = take_list(own, files.revoked); !done) return tl::unexpected(done.error());
   }
   if (auto done = check_own(own, files, end); !done) return tl::unexpected(done.error());
-  context->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
+  SSL_CTX_set_verify(own, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, keep_claim);
   return context;
 }
 
@@ -146,7 +169,9 @@ Result<TlsPeer> peer_of(SSL* session) {
 std::string handshake_failure(SSL* session, const boost::system::error_code& error) {
   const long verified = SSL_get_verify_result(session);
   if (verified != X509_V_OK) {
-    return fmt::format("its certificate does not hold: {}",
+    const auto* claim = static_cast<const std::string*>(SSL_get_ex_data(session, claim_index()));
+    return fmt::format("its certificate{} does not hold: {}",
+                       claim == nullptr ? std::string_view() : *claim,
                        X509_verify_cert_error_string(verified));
   }
   return error.message();

@@ -32,8 +32,8 @@ struct TlsPeer {
 };
 [[nodiscard]] Result<TlsPeer> peer_of(SSL* session);
 
-// Why a handshake failed, in words: of our own verification if that refused the peer, else of what
-// the peer or the network said.
+// Why a handshake failed, in words: of our own verification if that refused the peer, with the name
+// that its certificate claims, else of what the peer or the network said.
 [[nodiscard]] std::string handshake_failure(SSL* session, const boost::system::error_code& error);
 
 }  // namespace hvd

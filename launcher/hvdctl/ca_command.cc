@@ -64,11 +64,6 @@ std::string date_text(std::int64_t time) {
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(time)));
 }
 
-std::string name_of(const PeerIdentity& identity) {
-  return fmt::format("{} {}", identity.kind == PeerIdentity::Kind::kUser ? "user" : "node",
-                     identity.name);
-}
-
 Result<PeerIdentity> identity_of(const CaOptions& options) {
   if (options.user.empty() == options.node.empty()) {
     return make_error(ExitCode::kUsage, "name one of --user NAME and --node NAME");
@@ -150,8 +145,8 @@ Result<std::string> issue_with(Authority& authority, const CaOptions& options,
     if (auto done = write_whole(path, text, is_secret); !done) return tl::unexpected(done.error());
     names += " " + path;
   }
-  return fmt::format("{}, serial {}, valid until {}:{}\n", name_of(facts->identity), facts->serial,
-                     date_text(facts->validity.until), names);
+  return fmt::format("{}, serial {}, valid until {}:{}\n", identity_text(facts->identity),
+                     facts->serial, date_text(facts->validity.until), names);
 }
 
 Result<std::string> init(const CaOptions& options, const CaEnvironment& environment) {
@@ -193,7 +188,7 @@ Result<std::vector<IssuedCertificate>> certificates_of(const Authority& authorit
   return make_error(ExitCode::kUsage,
                     "this authority has no certificate of {}; hvdctl ca list shows what it has, "
                     "hvdctl ca issue makes one",
-                    name_of(identity));
+                    identity_text(identity));
 }
 
 // The same as the newest one, with a key of its own; the older ones stay valid until their time.
@@ -225,7 +220,7 @@ Result<std::string> list(const CaOptions& options, const CaEnvironment& environm
                                  "until", "state");
   for (const IssuedCertificate& one : *all) {
     text += fmt::format("{:<32}  {:<24}  {}  {}  {}\n", one.facts.serial,
-                        name_of(one.facts.identity), date_text(one.facts.validity.from),
+                        identity_text(one.facts.identity), date_text(one.facts.validity.from),
                         date_text(one.facts.validity.until), state_of(one, environment.now));
   }
   return text;

@@ -209,15 +209,16 @@ class Strangers(Attack):
         self.ca("init", folder="ca2")
         self.ca("issue", "--user", "alice", "--out", self.at("alien"), folder="ca2")
         lab.write_text(self.at("alien/ca.crt"), lab.read_text(self.at("ca/ca.crt")))
-        self.refused(raw_client.context(self.at("alien")), "127.0.0.3", "TLS: its certificate does not hold")
+        self.refused(raw_client.context(self.at("alien")), "127.0.0.3",
+                     r"TLS: its certificate \(it says: user alice\) does not hold: unable to get")
         self.make_expired("expired")
-        self.refused(raw_client.context(self.at("expired")), "127.0.0.4", ".*certificate has expired")
+        self.refused(raw_client.context(self.at("expired")), "127.0.0.4", r".*\(it says: user alice\) .*: certificate has expired")
         self.ca("issue", "--user", "eve", "--out", self.at("eve"))
         self.ca("revoke", "--user", "eve")
         lab.write_text(self.at("node1/crl.pem"), lab.read_text(self.at("ca/crl.pem")))
         self.agents[NODE].signal(signal.SIGHUP)
         self.assertTrue(self.log.find("read .*node1.yaml again", 5))
-        self.refused(raw_client.context(self.at("eve")), "127.0.0.5", ".*certificate revoked")
+        self.refused(raw_client.context(self.at("eve")), "127.0.0.5", r".*\(it says: user eve\) .*: certificate revoked")
 
     def make_expired(self, name):
         """Alice's, of the right authority, until yesterday."""

@@ -135,7 +135,7 @@ class Tls(OnTls):
         lab.write_text(self.at("alice/crl.pem"), revoked)
         run = self.by_tls("-H", "node1:1", "true")
         self.assert_code(run, 125)
-        self.assert_says(run, "node1: TLS: its certificate does not hold: certificate revoked")
+        self.assert_says(run, r"node1: TLS: its certificate \(it says: node node1\) does not hold: certificate revoked")
         lab.write_text(self.at("node1/crl.pem"), revoked)
         self.agents["node1"].signal(signal.SIGHUP)
         self.assertTrue(self.agents["node1"].err.find("agent.crt does not hold .*revoked; going on as before", 5))
