@@ -70,6 +70,7 @@ class Attack(OnTls):
         self.root = self.bed.root_of(NODE)
         self.socket = f"{self.root}{FOLDER}/agent.sock"
         self.assert_serving()
+        lab.wait_until(lambda: not self.jobs(), 5, "the first job stays")
 
     @property
     def log(self):
