@@ -83,13 +83,13 @@ class Tls(OnTls):
 
     def test_a_stop_of_the_agent_ends_its_jobs_and_says_so(self):
         run = self.start_by_tls("-H", "node1:1,node2:1", "bash", "-c",
-                                "trap 'echo saved; exit 0' TERM; sleep 600 & wait")
-        self.wait_workers(2, run)
+                                "trap 'echo saved; exit 0' TERM; echo up; sleep 600 & wait")
+        self.assertEqual(len(run.out.find("up", 15, count=2)), 2, run.report())
         self.agents["node2"].signal(signal.SIGTERM)
         run.wait(20)
         self.assert_code(run, 125)
         self.assert_last_line(run, "node node2 has stopped its ranks: the agent was stopped by the service manager")
-        self.assertEqual([lines for lines in run.rank_lines().values()], [["saved"]] * 2)
+        self.assertEqual(run.rank_lines(), {rank: ["up", "saved"] for rank in range(2)})
 
     def test_codes_are_the_same_below_any_init(self):
         """As process 1 of a container, and below an init that only waits; the agent's own code is none of ours."""
