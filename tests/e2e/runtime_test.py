@@ -33,6 +33,12 @@ class RuntimeJob(harness.EndToEnd):
     def faulty(self, name, rank, *arguments, **kwargs):
         return self.ended("--fault", name, "--fault-rank", rank, *arguments, **kwargs)
 
+    def wait_training(self, run):
+        """Until the agents have heard of it. The pids by rank."""
+        self.assertEqual(len(run.out.find(r"rank \d trains", 15, 4)), 4, run.report())
+        time.sleep(0.3)  # some heartbeats
+        return self.wait_workers(4, run)
+
     def assert_once(self, run, text):
         self.assertEqual((run.out.text + run.err.text).count(text), 1, run.report())
 
@@ -159,9 +165,7 @@ class Stall(RuntimeJob):
 class Abort(RuntimeJob):
     def test_the_others_abort_with_the_name_of_the_killed_rank(self):
         run = self.job("--steps", 100000)
-        ranks = self.wait_workers(4, run)
-        # Until they train.
-        time.sleep(0.5)
+        ranks = self.wait_training(run)
         os.kill(ranks[1], signal.SIGKILL)
         run.wait(20)
         self.assert_no_workers(run)
@@ -173,8 +177,7 @@ class Abort(RuntimeJob):
 
     def test_lost_node_of_rank_zero_is_the_cause_whatever_the_others_say(self):
         run = self.job("--steps", 100000)
-        self.wait_workers(4, run)
-        time.sleep(0.5)
+        self.wait_training(run)
         for pid in self.agents("node1"):
             os.kill(pid, signal.SIGKILL)
         run.wait(20)
@@ -186,8 +189,7 @@ class Abort(RuntimeJob):
 
     def test_ctrl_c_is_no_abort_so_that_ranks_may_save(self):
         run = self.job("--steps", 100000)
-        self.wait_workers(4, run)
-        time.sleep(0.5)
+        self.wait_training(run)
         run.signal(signal.SIGINT)
         self.assertEqual(run.wait(20), 130, run.report())
         self.assertNotIn("aborts", run.out.text)

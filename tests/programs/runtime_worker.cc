@@ -115,6 +115,7 @@ class Worker {
         if (const auto code = miss_or_be_missed()) return *code;
       }
       if (!train(step)) return 1;
+      if (step == 0) say(fmt::format("rank {} trains", rank_));
     }
     enter("finalizing");
     say(fmt::format("rank {} done", rank_));
